@@ -1,4 +1,4 @@
-"""Ranks to practise on: threads of this process that run the same way every time."""
+"""Practice ranks: threads of this process that run the same way every time."""
 
 from labs_helpers.practice.deadlock import Deadlock, Standing
 from labs_helpers.practice.errors import (

@@ -1,4 +1,4 @@
-"""How a practice rank calls a collective of its communicator: it says what it brings, and waits for the others."""
+"""A practice rank's side of a collective: it passes its contribution, and waits for the other ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from labs_helpers.practice.scheduler import Scheduler
 
 
 class Caller:
-    """One rank's side of a communicator: of `ranks` of the world it is the one at place `rank`."""
+    """One rank's side of a communicator: the rank at position `rank` among `ranks` of the world."""
 
     def __init__(self, scheduler: Scheduler, world: World, name: tuple, ranks: tuple[int, ...], rank: int):
         self._scheduler, self._world, self._name, self._ranks = scheduler, world, name, ranks
@@ -24,8 +24,9 @@ class Caller:
     def _start(
         self, name: str, brought: Any, finish: Callable[[list], Any], nbytes: int | None = None, **alike: Any
     ) -> Call:
-        """Comes to this communicator's next collective. finish(what all brought) has a result for each rank. alike:
-        what has to be the same on all. nbytes: None for what is no collective of its own in `GroupRun.calls`."""
+        """Arrive at this communicator's next collective. finish(all contributions) returns one result per rank.
+        alike: values that must agree on all ranks. nbytes: None for an operation that `GroupRun.calls` does not
+        list."""
         me, number = self._ranks[self.rank], self._number
         rendezvous = self._world.rendezvous.setdefault((*self._name, number), Rendezvous())
         self._number += 1
@@ -45,7 +46,7 @@ class Caller:
         elements: int | None = None,
         **alike: Any,
     ) -> Call:
-        """The same of arrays: the result goes to recv when it is waited for. nbytes, elements: those of send."""
+        """Arrive with arrays; waiting stores the result in recv. nbytes, elements: those of send."""
         alike = {"elements": send.size if elements is None else elements, "dtype": str(send.dtype), **alike}
         call = self._start(name, send.copy(), finish, send.nbytes if nbytes is None else nbytes, **alike)
         call.buffer, call.recv = send, recv
@@ -63,7 +64,7 @@ class Caller:
         return call.result
 
     def _split(self, name: str, color: int, key: int):
-        """The communicator of the ranks of this color, by key, and by rank where keys are the same."""
+        """Return the communicator of the ranks with this color, ordered by key, and by rank if keys are equal."""
         number = self._number
         everyone = self._meet(name, (color, key), lambda brought: [brought] * self.size)
         if color < 0:

@@ -1,4 +1,5 @@
-"""A collective among practice ranks: who has come, what each has brought, and what each gets once all are there."""
+"""A collective among practice ranks: who has arrived, each rank's contribution, and each rank's result when all have
+arrived."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ class Mismatch(RuntimeError):
 
 @dataclass(frozen=True)
 class Collective:
-    """One that all of `ranks` (of the world, in their order in the communicator) took part in. nbytes: of its whole
-    tensor: the gathered one, the one that is scattered; 0 for Python's objects. Iallreduce is an Allreduce here."""
+    """A completed collective of `ranks` (of the world, in the communicator's order). nbytes: of its whole tensor
+    (the gathered one, the one that is scattered); 0 for Python objects. An Iallreduce counts as an Allreduce."""
 
     name: str
     ranks: tuple[int, ...]
@@ -28,23 +29,23 @@ class Collective:
 
 @dataclass(eq=False)
 class Call(Operation):
-    """A rank's arrival at a collective. `buffer`: what it gives, not to be changed before the collective is done."""
+    """A rank's arrival at a collective. `buffer`: its input, which must not change before the collective is done."""
 
-    scope: ClassVar[str] = "communicator"  # the library's word for the ranks that call it together
+    scope: ClassVar[str] = "communicator"  # the library's word for the group of ranks
 
     name: str = ""
     ranks: tuple[int, ...] = ()  # of the world, in the communicator's order
-    alike: dict[str, Any] = field(default_factory=dict)  # what has to be the same on all ranks
+    alike: dict[str, Any] = field(default_factory=dict)  # the values that must agree on all ranks
     brought: Any = None
-    result: Any = None  # what it gets when all have come
-    recv: np.ndarray | None = None  # where that goes
+    result: Any = None  # its result, when all ranks have arrived
+    recv: np.ndarray | None = None  # the buffer for that result
     rendezvous: Rendezvous = field(default_factory=lambda: Rendezvous())
 
     def __str__(self) -> str:
         return f"{self.name} of ranks {', '.join(map(str, self.ranks))}"
 
     def finish(self) -> None:
-        """The result goes to its buffer only now: whoever reads it earlier finds what was there."""
+        """Store the result in its buffer, only now: a rank that reads it earlier finds the old contents."""
         if self.finished:
             return
         self.finished = True
@@ -57,19 +58,20 @@ class Call(Operation):
             self.recv[...] = self.result
 
     def absent(self) -> list[int]:
-        """The ranks that have not come yet."""
+        """Return the ranks that have not arrived yet."""
         here = {call.rank for call in self.rendezvous.calls.values()}
         return [rank for rank in self.ranks if rank not in here]
 
 
 @dataclass(eq=False)
 class Rendezvous:
-    """One collective of one communicator: the calls of the ranks that have come, by their place in it."""
+    """One collective of one communicator: the calls of the ranks that have arrived, by their position in it."""
 
     calls: dict[int, Call] = field(default_factory=dict)
 
     def join(self, place: int, call: Call, finish: Callable[[list], Any]) -> bool:
-        """Whether all are there now; then each has its result. finish(what each brought) has a result for each."""
+        """Add a call. Return True if all ranks are there now; each then has its result. finish(all contributions)
+        returns one result per rank."""
         for other in self.calls.values():
             _compare(call, other)
         self.calls[place], call.rendezvous = call, self
@@ -85,7 +87,8 @@ class Rendezvous:
 
 @dataclass
 class World:
-    """The collectives of a run: the complete ones, and by communicator and turn those that ranks have come to."""
+    """The collectives of a run: the completed ones, and by communicator and turn the ones that ranks have arrived
+    at."""
 
     calls: list[Collective] = field(default_factory=list)
     rendezvous: dict[tuple, Rendezvous] = field(default_factory=dict)

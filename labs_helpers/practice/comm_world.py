@@ -1,4 +1,4 @@
-"""What a program finds as MPI.COMM_WORLD on practice ranks: the ranks of its run, and not this one process."""
+"""Replace MPI.COMM_WORLD on practice ranks by the ranks of their run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labs_helpers.launch.flavour import find_mpi
 
 @contextmanager
 def practice_world() -> Iterator[Callable]:
-    """Yield enter(comm): it makes `comm` the COMM_WORLD of the thread that calls it, to the end of the block."""
+    """Yield enter(comm), which makes `comm` the COMM_WORLD of the calling thread until the end of the block."""
     mine, mpi = threading.local(), find_mpi()
     real = None if mpi is None else mpi.COMM_WORLD
 

@@ -1,4 +1,4 @@
-"""The communicator of a practice rank: the point-to-point part of mpi4py's `MPI.Comm`, by the same names."""
+"""The communicator of a practice rank: the point-to-point methods of mpi4py's `MPI.Comm`, under the same names."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class PracticeComm:
     def Sendrecv_replace(
         self, buf, dest: int, sendtag: int = 0, source: int | None = None, recvtag: int | None = None, status=None
     ) -> None:
-        sent = elements(buf, writeable=True).copy()  # what leaves: the buffer is written meanwhile
+        sent = elements(buf, writeable=True).copy()  # a copy leaves, because the buffer is written meanwhile
         self._wait(self._send(sent, dest, sendtag) + self._receive(buf, source, recvtag), status)
 
     def Isend(self, buf, dest: int, tag: int = 0) -> PracticeRequest:
@@ -128,7 +128,7 @@ class PracticeComm:
             _fill(status, next((one.met for one in operations if one.kind == RECV), None))
 
     def _means(self, rank, name: str) -> bool:
-        """Whether a rank is MPI's constant of this name, and not a number that happens to be the same."""
+        """Return True if a rank is MPI's constant of this name, and not a number that happens to be equal."""
         names = self._scheduler.constants
         return rank == constant(name) and (names is None or name in names)
 
@@ -142,13 +142,14 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def constant(name: str) -> int:
-    """mpi4py's value, which differs between MPIs, when a program has it from there; practice alone loads no MPI."""
+    """Return mpi4py's value, which differs between MPIs, if the program took it from there; practice ranks alone
+    load no MPI."""
     mpi = sys.modules.get("mpi4py.MPI")
     return getattr(mpi, name) if mpi is not None else _OPEN_MPI[name]
 
 
 def _fill(status, send: Operation | None) -> None:
-    """Tells an `MPI.Status` the source, the tag and the length of what was received."""
+    """Set the source, tag and length of a received message in an `MPI.Status`."""
     from mpi4py import MPI
 
     status.source, status.tag = (send.rank, send.tag) if send is not None else (MPI.PROC_NULL, MPI.ANY_TAG)

@@ -1,4 +1,4 @@
-"""A deadlock: what each rank waits for and where, the chain of ranks that explains it, and both in words."""
+"""Describe a deadlock: what each rank waits for and where, and the chain of ranks that explains it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from labs_helpers.practice.errors import PracticeError
 from labs_helpers.practice.mailbox import ANY, BARRIER, COLLECTIVE, RECV, SEND, Operation
 from labs_helpers.practice.place import place
 
-SHOWN = 8  # ranks that get a line or a clause of their own
+SHOWN = 8  # ranks that are described one by one
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How a rank stands where none can go on.
+    """The state of a rank when no rank can go on.
 
-    waits: what it waits for: a send and a receive in a Sendrecv, nothing when it has ended. call: Send, Recv, Sendrecv,
-    Barrier, or Wait for requests. place: 'ring_shift, line 7: comm.Send(block, right)', or '' where it is not known.
+    waits: the operations it waits for (a send and a receive in a Sendrecv), none if it has ended. call: Send, Recv,
+    Sendrecv, Barrier, or Wait for requests. place: 'ring_shift, line 7: comm.Send(block, right)', or '' if unknown.
     """
 
     rank: int
@@ -32,8 +32,9 @@ class Standing:
 class Deadlock(PracticeError):
     """No rank can go on: each waits for another, or for one that has ended.
 
-    ranks: how each stands. chain: ranks, each waiting for the next, round a circle (the last is the first again) or up
-    to one that has ended. sends, receives: those that have not met. requests: of Isend and Irecv, not waited for yet.
+    ranks: the state of each. chain: ranks, each waiting for the next, around a circle (the last is the first again) or
+    up to one that has ended. sends, receives: those without a partner. requests: of Isend and Irecv, not waited for
+    yet.
     """
 
     def __init__(self, ranks: list[Standing], sends, receives, requests):
@@ -43,7 +44,7 @@ class Deadlock(PracticeError):
 
     @classmethod
     def of(cls, scheduler) -> Deadlock:
-        """What holds up the ranks of `scheduler`."""
+        """Return the deadlock of `scheduler`'s ranks."""
         frames = scheduler.frames()
         ranks = [
             Standing(
@@ -59,7 +60,7 @@ class Deadlock(PracticeError):
         return cls(ranks, scheduler.mailbox.sends, scheduler.mailbox.receives, requests)
 
     def awaited(self, rank: int) -> int | None:
-        """The rank that `rank` waits for first; None when nobody is left who could come."""
+        """Return the rank that `rank` waits for first; None if no remaining rank could complete its wait."""
         first = self.ranks[rank].waits[0]
         if first.peer is not ANY:
             return first.peer
@@ -69,7 +70,7 @@ class Deadlock(PracticeError):
         return min(((one.ended, one.rank) for one in away), default=(True, None))[1]
 
     def other_tag(self, wait: Operation) -> int | None:
-        """The tag of a message that only its tag keeps from being received by `wait`; None where there is none."""
+        """Return the tag of a message that `wait` would receive but for its tag; None if there is none."""
         sent = (one for one in self.sends if one.peer == wait.rank and wait.peer in (ANY, one.rank))
         return next((one.tag for one in sent), None) if wait.kind == RECV else None
 
@@ -86,7 +87,7 @@ class Deadlock(PracticeError):
 
 
 def _call(waiting: list[Operation], requests: list[Operation]) -> str:
-    """The call that waits for the operations `waiting`, '' when there are none."""
+    """Return the call that waits for the operations `waiting`, '' if there are none."""
     if not waiting or waiting[0] in requests:
         return "Wait" if waiting else ""
     if waiting[0].kind == COLLECTIVE:
@@ -95,7 +96,7 @@ def _call(waiting: list[Operation], requests: list[Operation]) -> str:
 
 
 def _text(deadlock: Deadlock) -> str:
-    """First the chain, then a line for each rank."""
+    """Return the chain, followed by one line per rank."""
     lines = [f"rank {one.rank} {_standing(deadlock, one)}" for one in deadlock.ranks[:SHOWN]]
     more = len(deadlock.ranks) - SHOWN
     return "\n  ".join([_sentence(deadlock), *lines, *([f"… and {more} more ranks"] if more > 0 else [])])
@@ -116,7 +117,7 @@ def _sentence(deadlock: Deadlock) -> str:
 
 
 def _standing(deadlock: Deadlock, one: Standing) -> str:
-    """What a rank waits for, both halves of a Sendrecv if both are open, and where."""
+    """Say what a rank waits for and where; for a Sendrecv, both halves if both are open."""
     if one.ended:
         return "has ended"
     text, first = _first_wait(deadlock, one), one.waits[0]
@@ -129,7 +130,7 @@ def _standing(deadlock: Deadlock, one: Standing) -> str:
 
 
 def _instead(deadlock: Deadlock, one: Standing, source: int) -> str:
-    """What `source` does while a rank waits for its message."""
+    """Say what `source` does while a rank waits for its message."""
     if deadlock.ranks[source].ended:
         return " (which has ended)"
     dests = [send.peer for send in deadlock.sends if send.rank == source]
@@ -157,7 +158,7 @@ def _first_wait(deadlock: Deadlock, one: Standing) -> str:
 
 
 def _tag(deadlock: Deadlock, wait: Operation) -> str:
-    """' (tag 4; one with tag 3 is there)', where tags could be what keeps a send and a receive apart."""
+    """Return ' (tag 4; one with tag 3 is there)', if different tags could be what keeps a send and a receive apart."""
     if wait.tag is ANY or len({one.tag for one in (*deadlock.sends, *deadlock.receives)} - {ANY}) < 2:
         return ""
     there = deadlock.other_tag(wait)

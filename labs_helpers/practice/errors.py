@@ -1,16 +1,18 @@
-"""What can go wrong among practice ranks."""
+"""The errors of practice ranks."""
 
 from __future__ import annotations
 
 
 class PracticeError(RuntimeError):
-    """`.practice` holds what had happened until then: its messages, those not received, the results so far."""
+    """An error of a run. `.practice` holds what happened before it: messages, unreceived messages, and results so
+    far."""
 
     practice = None
 
 
 class RankFailed(PracticeError):
-    """A rank raised `.error` (also the cause of this one); `.rank` says which. The others were ended."""
+    """A rank raised `.error`, which is also the cause of this error; `.rank` says which one. The other ranks were
+    ended."""
 
     def __init__(self, message: str, rank: int, error: BaseException):
         super().__init__(message)
@@ -18,11 +20,11 @@ class RankFailed(PracticeError):
 
 
 class PracticeTimeout(PracticeError):
-    """A rank was still computing when the time limit passed."""
+    """A rank was still computing at the time limit."""
 
 
 class Truncated(RuntimeError):
-    """A message is longer than the buffer it is received into."""
+    """A message is longer than the buffer that receives it."""
 
 
 class SendBufferOverwritten(RuntimeError):
@@ -30,4 +32,4 @@ class SendBufferOverwritten(RuntimeError):
 
 
 class BufferInUse(RuntimeError):
-    """Two messages are received into the same memory at the same time."""
+    """Two messages are being received into the same memory at the same time."""

@@ -1,4 +1,5 @@
-"""The elements that a collective sends and receives, as mpi4py takes them; what does not fit is refused in words."""
+"""Check the buffers of collectives and return their elements, as mpi4py interprets them; errors say what does not
+fit."""
 
 from __future__ import annotations
 
@@ -8,14 +9,15 @@ from labs_helpers.practice.message_buffer import elements
 
 
 def flat(buffer, writeable: bool = False, blocks: int = 1) -> np.ndarray:
-    """As `elements`. blocks: how many ranks' blocks it holds; a count, as in [array, count, type], is that of one."""
+    """Do the same as `elements`. blocks: the number of ranks' blocks in it; a count, as in [array, count, type], is
+    that of one block."""
     if isinstance(buffer, list | tuple) and len(buffer) > 1 and isinstance(buffer[1], int | np.integer):
         buffer = [buffer[0], blocks * buffer[1], *buffer[2:]]
     return elements(buffer, writeable)
 
 
 def in_blocks(name: str, buffer, blocks: int, writeable: bool = False) -> np.ndarray:
-    """(blocks, elements of one): what a buffer holds of each rank, or for each."""
+    """Return (blocks, elements per block): what a buffer holds from each rank, or for each."""
     values = flat(buffer, writeable, blocks)
     if values.size % blocks:
         raise ValueError(f"{name}: {values.size} elements are not {blocks} equal blocks")
@@ -23,7 +25,7 @@ def in_blocks(name: str, buffer, blocks: int, writeable: bool = False) -> np.nda
 
 
 def two(name: str, sendbuf, recvbuf, send_blocks: int = 1, recv_blocks: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """(send, recv) of the collective `name`, whose sizes are as their numbers of blocks."""
+    """Return (send, recv) of the collective `name`, whose sizes match their numbers of blocks."""
     send, recv = flat(sendbuf, blocks=send_blocks), flat(recvbuf, writeable=True, blocks=recv_blocks)
     if send.size * recv_blocks != recv.size * send_blocks:
         if send_blocks == recv_blocks:
@@ -39,7 +41,7 @@ def two(name: str, sendbuf, recvbuf, send_blocks: int = 1, recv_blocks: int = 1)
 
 
 def check_pair(name: str, send: np.ndarray, recv: np.ndarray) -> None:
-    """Raises TypeError unless both have one dtype, ValueError if they share memory."""
+    """Raise TypeError unless both have one dtype, and ValueError if they share memory."""
     if send.dtype != recv.dtype:
         raise TypeError(f"{name}: send is {send.dtype}, recv is {recv.dtype}; they have to be the same")
     if send.size and np.may_share_memory(send, recv):  # exact for contiguous arrays

@@ -1,4 +1,4 @@
-"""The communicator of a practice rank that knows groups: Split and MPI's collectives, by mpi4py's names."""
+"""A practice rank's communicator with groups: Split and MPI's collectives, under mpi4py's names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KNOWN = (
 
 
 class GroupComm(Caller):
-    """One rank's communicator: `ranks` of the world, of which it is the one at place `rank`."""
+    """One rank's communicator over `ranks` of the world, in which this rank has position `rank`."""
 
     def Get_rank(self) -> int:
         return self.rank
@@ -30,12 +30,13 @@ class GroupComm(Caller):
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Its ranks of the world, in its order: for those who look on. mpi4py's communicators have no such property."""
+        """The communicator's ranks of the world, in its order, for observers. mpi4py's communicators have no such
+        property."""
         return self._ranks
 
     def Split(self, color: int = 0, key: int = 0) -> GroupComm | None:
-        """As MPI's: ranks of one key keep their order. MPI.UNDEFINED gives MPI.COMM_NULL, or None where no program
-        has imported MPI."""
+        """Split as MPI does: ranks with equal keys keep their order. MPI.UNDEFINED gives MPI.COMM_NULL, or None if
+        no program has imported MPI."""
         for name, value in (("color", color), ("key", key)):
             if not isinstance(value, bool | np.bool_ | int | np.integer):
                 raise TypeError(f"Split: {name} is {value!r}, not a whole number")
@@ -47,7 +48,7 @@ class GroupComm(Caller):
         return self._split("Dup", 0, self.rank)
 
     def Free(self) -> None:
-        """Nothing is kept that would have to be freed."""
+        """Do nothing: a practice communicator holds nothing to free."""
 
     def Barrier(self) -> None:
         self._meet("Barrier", None, lambda brought: brought)
@@ -102,7 +103,8 @@ class GroupComm(Caller):
         self._reduce_scatter("Reduce_scatter_block", send, recv, [recv.size] * self.size, op)
 
     def Reduce_scatter(self, sendbuf, recvbuf, recvcounts=None, op=None) -> None:
-        """recvcounts: how many elements each rank gets; without it as many as recvbuf has, the same on all."""
+        """Reduce and scatter. recvcounts: the number of elements for each rank; by default the length of recvbuf,
+        the same on all ranks."""
         send, recv = flat(sendbuf), flat(recvbuf, writeable=True)
         counts = [recv.size] * self.size if recvcounts is None else [int(count) for count in recvcounts]
         if len(counts) != self.size or sum(counts) != send.size or counts[self.rank] != recv.size:

@@ -1,4 +1,4 @@
-"""What a collective that does not block returns."""
+"""The request that a non-blocking collective returns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from labs_helpers.practice.request import PracticeRequest
 
 
 class GroupRequest(PracticeRequest):
-    """The result is in its buffer after Wait, or after a Test that says so, never before."""
+    """A request whose result is in its buffer after Wait, or after a Test that returns True, never before."""
 
     def __getattr__(self, name: str):
         raise AttributeError(f"requests of practice ranks know Wait, Waitall and Test, not {name!r}")

@@ -1,11 +1,11 @@
-"""Practice ranks whose communicators have MPI's collectives and Split, by mpi4py's names.
+"""Practice ranks whose communicators have MPI's collectives and Split, under mpi4py's names.
 
     ran = practice_groups(lambda comm: comm.Split(color=comm.rank // 2).allgather(comm.rank), 4)
     ran.results          # [[0, 1], [0, 1], [2, 3], [2, 3]]
     ran.calls            # which collectives, of which ranks, of how many bytes
 
-As in `practice`, a run is the same every time, and a deadlock is told the moment it exists. So is a collective that
-not all ranks of a communicator call alike, which in MPI may hang, crash or give wrong numbers.
+As in `practice`, a run is the same every time, and a deadlock is reported as soon as it exists. So is a collective that
+the ranks of a communicator call differently, which in MPI may hang, crash or return wrong numbers.
 """
 
 from __future__ import annotations
@@ -28,22 +28,21 @@ __all__ = ["IN_PLACE", "Collective", "GroupComm", "GroupRun", "Mismatch", "pract
 
 @dataclass
 class GroupRun:
-    """What came of a run: a result for each rank, and the collectives in the order in which they were complete. Splits
-    and barriers are not among them. never_waited: 'rank 0: Iallreduce of ranks 0, 1' for each request that nobody
-    waited for."""
+    """The outcome of a run: one result per rank, and the collectives in the order of their completion, without
+    splits and barriers. never_waited: 'rank 0: Iallreduce of ranks 0, 1' for each request that nobody waited for."""
 
     results: list[Any]
     calls: list[Collective]
     never_waited: list[str] = field(default_factory=list)
 
     def of(self, rank: int) -> list[Collective]:
-        """The collectives that a rank took part in."""
+        """Return the collectives that a rank took part in."""
         return [call for call in self.calls if rank in call.ranks]
 
 
 def practice_groups(function: Callable, size: int, *args, timeout: float = 10.0) -> GroupRun:
-    """Run function(comm, *args) on `size` ranks; args, errors and time limit as those of `practice`.
-    On each rank MPI.COMM_WORLD is the communicator that it is given."""
+    """Run function(comm, *args) on `size` ranks; args, errors and time limit are those of `practice`. On each rank
+    MPI.COMM_WORLD is the communicator that the function gets."""
     size = check_size(size, args)
     scheduler, world, ranks = Scheduler(size, None), World(), tuple(range(size))
 

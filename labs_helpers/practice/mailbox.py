@@ -1,4 +1,4 @@
-"""How sends meet receives among practice ranks: in order, by source and tag, at a logical time."""
+"""Match sends and receives of practice ranks: in order, by source and tag, at a logical time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from labs_helpers.practice.errors import SendBufferOverwritten, Truncated
 from labs_helpers.practice.schedule import Message
 
 SEND, RECV, BARRIER, COLLECTIVE = "send", "recv", "barrier", "collective"
-ANY = None  # source or tag of a receive that takes every one
+ANY = None  # source or tag of a receive that accepts any
 
 
 @dataclass(eq=False)
 class Operation:
-    """One rank's half of a message, or its arrival at a barrier. `done`: the time it completes, None until then."""
+    """One rank's half of a message, or its arrival at a barrier. `done`: the time of its completion, None before."""
 
     kind: str
     rank: int
@@ -35,7 +35,7 @@ class Operation:
         return f"rank {self.rank}: " + (f"Isend to {other}" if self.kind == SEND else f"Irecv from {other}")
 
     def finish(self) -> None:
-        """What waiting for it brings: a receive has its data only now, a send proves that its buffer was left alone.
+        """Complete a wait: a receive gets its data only now, and a send verifies that its buffer has not changed.
 
         Raises SendBufferOverwritten, Truncated or TypeError (the two halves have different dtypes).
         """
@@ -65,17 +65,17 @@ class Operation:
 
 
 class Mailbox:
-    """The sends and receives that have not met yet, and the messages of those that have."""
+    """The unmatched sends and receives, and the messages of the matched ones."""
 
     def __init__(self, size: int, eager_limit: int | None):
         self.eager_limit = eager_limit
-        self.sends: list[Operation] = []  # in the order of posting, so messages never overtake
+        self.sends: list[Operation] = []  # in the order of posting, so messages never overtake each other
         self.receives: list[Operation] = []
         self.messages: list[Message] = []
         self.out_free, self.in_free = [0] * size, [0] * size  # when a rank can send, and receive, its next message
 
     def post(self, operation: Operation, synchronous: bool = False) -> None:
-        """Adds a send or a receive; completes it, and its other half, when that is there already."""
+        """Add a send or a receive; complete it and its other half if that is already there."""
         if operation.kind == SEND:
             if self.eager_limit is not None and len(operation.data) <= self.eager_limit and not synchronous:
                 operation.left = max(operation.posted, self.out_free[operation.rank])

@@ -1,4 +1,4 @@
-"""What a message is sent from or received into: the elements of a NumPy array, as mpi4py takes it."""
+"""The elements of a NumPy array that a message is sent from or received into, as mpi4py interprets it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 
 def elements(buffer, writeable: bool = False) -> np.ndarray:
-    """The elements of a buffer as a one-dimensional view, in the order in which they lie in memory.
+    """Return the elements of a buffer as a one-dimensional view, in memory order.
 
     buffer: a contiguous NumPy array of numbers, of any shape, or a list [array, MPI type] or [array, count, MPI type].
 
-    Raises TypeError (not an array of numbers, a type of another size), BufferError (not contiguous; read-only
-    although `writeable` is asked for) or ValueError (a count that the array does not hold).
+    Raises TypeError (not an array of numbers, a type of another size), BufferError (not contiguous; read-only although
+    `writeable` is set) or ValueError (a count that the array does not hold).
     """
     array, count, kind = buffer, None, None
     if isinstance(buffer, list | tuple):

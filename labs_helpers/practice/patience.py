@@ -1,4 +1,4 @@
-"""How long ranks may take: the processor time of their process counts, so that a busy machine is no endless loop."""
+"""Limit ranks by the processor time of their process, so that a busy machine does not look like an endless loop."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import threading
 import time
 
 COMPUTED, IDLE = "computed", "idle"
-STILL = 0.01  # of a processor: where less is used, nobody computes
-PATIENCE = 3  # times the limit, without anybody computing
+STILL = 0.01  # share of a processor; a process that uses less does not compute
+PATIENCE = 3  # times the limit, while nobody computes
 
 
 def wait_patiently(over: threading.Event, seconds: float) -> str:
-    """Waits for `over`; returns '' then. COMPUTED: the process has computed for `seconds` meanwhile. IDLE: it has
-    hardly computed for PATIENCE times as long, so something waits for what does not come."""
+    """Wait for `over`, and return ''. COMPUTED: the process has computed for `seconds` meanwhile. IDLE: it has
+    hardly computed for PATIENCE times as long, so something waits for an event that does not come."""
     begin = last = time.process_time()
     idle = 0.0
     while not over.wait(pause := max(seconds - (last - begin), seconds / 10)):

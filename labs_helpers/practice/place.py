@@ -1,15 +1,15 @@
-"""Where in a program a rank stands, or an error was raised: the innermost line that is not of the practice ranks."""
+"""Find a rank's place in a program, or an error's: the innermost line that does not belong to the practice ranks."""
 
 from __future__ import annotations
 
 import linecache
 from pathlib import Path
 
-OWN_FILES = {str(path) for path in Path(__file__).parent.rglob("*.py")}  # others add theirs
+OWN_FILES = {str(path) for path in Path(__file__).parent.rglob("*.py")}  # other modules add theirs
 
 
 def place(frame, lineno: int | None = None) -> str:
-    """'ring_shift, line 7: comm.Send(block, right)', of a frame and of those that called it."""
+    """Return 'ring_shift, line 7: comm.Send(block, right)' for a frame and its callers."""
     while frame.f_back is not None and frame.f_code.co_filename in OWN_FILES:
         frame, lineno = frame.f_back, None
     lineno = lineno or frame.f_lineno
@@ -18,7 +18,7 @@ def place(frame, lineno: int | None = None) -> str:
 
 
 def raised_at(error: BaseException) -> str:
-    """The same of an error that passed such a line, else ''."""
+    """Return the same for an error that passed such a line, else ''."""
     trace, found = error.__traceback__, None
     while trace is not None:
         if trace.tb_frame.f_code.co_filename not in OWN_FILES:

@@ -1,11 +1,12 @@
-"""Practice ranks: a function of a communicator runs on threads of this process, in milliseconds, always the same way.
+"""Run a function of a communicator on practice ranks: threads of this process, in milliseconds, the same way every
+time.
 
     ran = practice(ring_shift, 4)            # ring_shift(comm) on four ranks
     ran.results, ran.messages, ran.bytes_sent
 
-The same function then runs on real ranks (`labs_helpers.launch.mpirun.run_on_ranks`). A send waits until its message
-is received, as a standard MPI may do for any size; a program that relies on less is not a correct one. A deadlock is
-told the moment it exists. No MPI is needed or loaded.
+The same function then runs on real ranks (`labs_helpers.launch.mpirun.run_on_ranks`). A send waits until its message is
+received, as standard MPI may do for any size, so a program that needs it to return earlier is incorrect. A deadlock is
+reported as soon as it exists. No MPI is needed or loaded.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ def practice(
 ) -> Practice:
     """Run function(comm, *args) on `size` ranks and return their results, messages and bytes.
 
-    args: a list holds one value for each rank, which gets its own; of an array each rank gets a copy; anything else
-    goes to all as it is. timeout: seconds of processor time for the whole run. eager_limit: messages of at most this
-    many bytes leave without waiting for the receiver (Open MPI in shared memory: 4,000 do, 4,096 do not); None: no
-    message does. constants: which of MPI's, 'ANY_SOURCE' and 'PROC_NULL', a negative rank may mean: −1 is the one in
-    Open MPI and the other in MPICH, and often neither is meant; None: both may be.
+    args: a list holds one value per rank; of an array each rank gets a copy; anything else goes to all ranks unchanged.
+    timeout: seconds of processor time for the whole run. eager_limit: messages of at most this many bytes leave without
+    waiting for the receiver (Open MPI in shared memory: 4,000 do, 4,096 do not); None: no message does. constants:
+    which of MPI's constants, 'ANY_SOURCE' and 'PROC_NULL', a negative rank may mean. −1 is one of them in Open MPI and
+    the other in MPICH, and often neither is meant; None allows both.
 
     Ranks run one at a time, the one with the earliest logical clock first, so a run does not depend on the machine.
 
-    Raises Deadlock, RankFailed (a rank raised; its error is the cause) or PracticeTimeout, each with what had
-    happened so far as `.practice`; TypeError or ValueError (size, or a list of another length).
+    Raises Deadlock, RankFailed (a rank raised; its error is the cause) or PracticeTimeout, each with the run so far as
+    `.practice`; TypeError or ValueError (size, or a list of another length).
     """
     size = check_size(size, args)
     scheduler = Scheduler(size, eager_limit)
@@ -56,7 +57,7 @@ def practice(
 
 
 def check_size(size: int, args: tuple) -> int:
-    """A number of ranks that is one, and fits the lists among the arguments. Raises ValueError."""
+    """Return the size if it is a valid number of ranks and fits the lists among the arguments. Raises ValueError."""
     if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
         raise ValueError(f"size must be a number of ranks, 1 or more, not {size!r}")
     for arg in args:
@@ -66,7 +67,7 @@ def check_size(size: int, args: tuple) -> int:
 
 
 def of_rank(arg, rank: int):
-    """What `rank` gets of an argument."""
+    """Return `rank`'s share of an argument."""
     if isinstance(arg, list):
         return arg[rank]
     return arg.copy() if isinstance(arg, np.ndarray) else arg

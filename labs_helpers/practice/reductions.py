@@ -1,4 +1,4 @@
-"""What practice ranks reduce with: mpi4py's operations and NumPy's, on arrays and on Python's objects."""
+"""The reductions of practice ranks: mpi4py's and NumPy's operations, on arrays and on Python objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from labs_helpers.launch.flavour import find_mpi
 
 IN_PLACE = object()
-_KNOWN = {  # name → (of arrays, of Python's objects)
+_KNOWN = {  # name → (for arrays, for Python objects)
     "SUM": (np.add, operator.add),
     "PROD": (np.multiply, operator.mul),
     "MIN": (np.minimum, min),
@@ -20,14 +20,14 @@ _KNOWN = {  # name → (of arrays, of Python's objects)
 
 
 def is_in_place(buffer) -> bool:
-    """Whether it is IN_PLACE, of this module or of mpi4py, which takes None for it as well."""
+    """Return True for IN_PLACE, of this module or of mpi4py, which also accepts None for it."""
     return buffer is None or buffer is IN_PLACE or (find_mpi() is not None and buffer is find_mpi().IN_PLACE)
 
 
 def operation_name(op, dtype: np.dtype | None = None) -> str:
-    """'SUM' for None, for MPI.SUM and for np.add.
+    """Return 'SUM' for None, for MPI.SUM and for np.add.
 
-    Raises ValueError for what practice ranks cannot compute, and where MPI has no such operation on the dtype.
+    Raises ValueError for an operation that practice ranks cannot compute, or that MPI does not define for the dtype.
     """
     kinds = () if find_mpi() is None else (find_mpi().Op,)
     known = (
@@ -46,7 +46,7 @@ def operation_name(op, dtype: np.dtype | None = None) -> str:
 
 
 def reduced(brought: list, op, objects: bool = False):
-    """brought[0] ∘ brought[1] ∘ …, in this order."""
+    """Return brought[0] ∘ brought[1] ∘ …, in this order."""
     name = operation_name(op)
     function: Callable = _KNOWN[name][objects] if name in _KNOWN else op
     return reduce(function, brought)

@@ -1,4 +1,4 @@
-"""What Isend and Irecv return among practice ranks; and MPI.Request for programs that wait for many at once by it."""
+"""The requests that Isend and Irecv return on practice ranks, and a replacement for MPI.Request's class functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from labs_helpers.practice.mailbox import COLLECTIVE, Operation
 
 
 class PracticeRequest:
-    """The data is in its buffer after Wait, or after a Test that says so, never before."""
+    """A request whose data is in its buffer after Wait, or after a Test that returns True, never before."""
 
     def __init__(self, comm, operations: list[Operation]):
         self._comm, self._operations = comm, operations
@@ -14,12 +14,12 @@ class PracticeRequest:
         comm._scheduler.know_requests(Requests)
 
     def Wait(self, status=None) -> bool:
-        """Waits until the message has been sent, or has been received into its buffer."""
+        """Wait until the message has been sent, or received into its buffer."""
         self._comm._wait(self._operations, status)
         return True
 
     def Test(self, status=None) -> bool:
-        """Whether it is done. Others come to their turn first, so that a loop of Tests ends."""
+        """Return True if it is done. Other ranks run first, so a loop of Tests ends."""
         scheduler, rank = self._comm._scheduler, self._operations[0].rank if self._operations else None
         if rank is not None:
             scheduler.wait(rank, [Operation(COLLECTIVE, rank, done=scheduler.clock[rank] + 1)])
@@ -27,11 +27,11 @@ class PracticeRequest:
             return False
         return self.Wait(status)
 
-    wait, test = Wait, Test  # mpi4py has both
+    wait, test = Wait, Test  # mpi4py has both spellings
 
     @classmethod
     def Waitall(cls, requests, statuses=None) -> bool:
-        """Waits for all of them."""
+        """Wait for all of them."""
         requests = list(requests)
         if requests:
             requests[0]._comm._wait([one for request in requests for one in request._operations])
@@ -48,7 +48,7 @@ class PracticeRequest:
 
 
 class Requests:
-    """Stands for MPI.Request while practice ranks run: its class functions take their requests, and real ones too."""
+    """Replaces MPI.Request while practice ranks run: its class functions accept their requests, and real ones too."""
 
     def __init__(self, real):
         self._real = real
@@ -60,7 +60,8 @@ class Requests:
         return lambda requests, *rest: self._of(requests := list(requests), name, real)(requests, *rest)
 
     def _of(self, requests, name: str, real):
-        """The function of the class that the requests are of: practice ranks' own, or what stands for it elsewhere."""
+        """Return the function of the class that the requests belong to: practice ranks' own, or its counterpart
+        elsewhere."""
         return real if not requests or isinstance(requests[0], self._real) else getattr(requests[0], name)
 
     def __instancecheck__(self, instance) -> bool:

@@ -1,4 +1,4 @@
-"""The schedule of a practice run: which messages travelled, when, and how many bytes each rank sent."""
+"""The schedule of a practice run: which messages traveled, when, and how many bytes each rank sent."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Message:
-    """One message of `nbytes` bytes. Times are logical steps: a message takes one, all else takes none.
+    """One message of `nbytes` bytes. Times are logical steps: a message takes one step, and everything else takes none.
 
-    `posted`: when the sender reached its send. `send_time`: when the message left, which is later when the receiver
-    came later (a synchronous send waits), or when another message of that rank was on its way: a rank sends one at
-    a time and receives one at a time, both at once. `recv_time`: when the receiver had it. For a message that
-    nobody received (`Practice.unreceived`) they are None, except `send_time` of one that left without waiting.
+    `posted`: when the sender reached its send. `send_time`: when the message left. That is later if the receiver
+    arrived later (a synchronous send waits), or if another message of that rank was under way: a rank can send one
+    message and receive one at the same time, but not two. `recv_time`: when the receiver had it. A message that nobody
+    received (`Practice.unreceived`) has None for these times, except for the `send_time` of one that left without
+    waiting.
     """
 
     source: int
@@ -28,10 +29,10 @@ class Message:
 
 @dataclass
 class Practice:
-    """What came of a practice run. Lists have one entry a rank; None among `results` also for a rank that was ended.
+    """The outcome of a practice run. Lists have one entry per rank; `results` also has None for a rank that was ended.
 
-    `messages`: those received, by time. `unreceived`: those sent and never received. `barriers`: the times at which
-    all ranks had reached a barrier. `never_waited`: 'rank 0: Isend to 1' for each request that nobody waited for.
+    `messages`: those received, by time. `unreceived`: those sent and never received. `barriers`: the times at which all
+    ranks had reached a barrier. `never_waited`: 'rank 0: Isend to 1' for each request that nobody waited for.
     `requested`: how many receives were requests, of Irecv.
     """
 
@@ -45,12 +46,12 @@ class Practice:
 
     @property
     def steps(self) -> int:
-        """Logical steps until the last message was there."""
+        """Logical steps until the last message arrived."""
         return max((m.recv_time for m in self.messages), default=0)
 
     @property
     def bytes_sent(self) -> list[int]:
-        """Bytes each rank sent, those that nobody received among them."""
+        """Bytes that each rank sent, including messages that nobody received."""
         return self._by_rank((m.source, m.nbytes) for m in self.messages + self.unreceived)
 
     @property
@@ -59,7 +60,7 @@ class Practice:
 
     @property
     def messages_sent(self) -> list[int]:
-        """Messages each rank sent, those that nobody received among them."""
+        """Messages that each rank sent, including those that nobody received."""
         return self._by_rank((m.source, 1) for m in self.messages + self.unreceived)
 
     def _by_rank(self, amounts: Iterable[tuple[int, int]]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Threads that take turns: one rank runs at a time, the one whose logical clock is least, so runs repeat exactly."""
+"""Run threads in turns: one rank at a time, the one with the smallest logical clock, so that runs repeat exactly."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from labs_helpers.practice.place import place, raised_at
 from labs_helpers.practice.schedule import Practice
 from labs_helpers.practice.stand_in import stand_in
 
-END_S, TRIES = 1.0, 5  # the seconds that a rank has to end when the run is over, and how often it is told
+END_S, TRIES = 1.0, 5  # seconds for a rank to end when the run is over, and how often it is told
 
 
 class _Ended(BaseException):
-    """Raised inside a rank to end it; no `except Exception` of the student's holds it up."""
+    """Raised inside a rank to end it; a student's `except Exception` does not catch it."""
 
 
 class Scheduler:
@@ -38,8 +38,8 @@ class Scheduler:
         self.results = [None] * size
         self.barriers: list[int] = []
         self.requests: list[Operation] = []  # of Isend and Irecv
-        self.constants: Container[str] | None = None  # of MPI's, that a negative rank may mean; None: all
-        self._undo: Callable | None = None  # what puts MPI.Request back
+        self.constants: Container[str] | None = None  # MPI's constants that a negative rank may mean; None: all
+        self._undo: Callable | None = None  # a function that restores MPI.Request
         self._arrived: list[Operation] = []
         self._failure: PracticeError | None = None
         self._holder: int | None = None
@@ -49,14 +49,14 @@ class Scheduler:
         self._threads: list[threading.Thread] = []
 
     def know_requests(self, kind) -> None:
-        """From the first request on, to the end of the run, MPI.Request takes those of practice ranks too."""
+        """Make MPI.Request accept practice ranks' requests, from the first request to the end of the run."""
         self._undo = self._undo or stand_in(kind)
 
     def run(self, functions: list[Callable], timeout: float) -> Practice:
-        """Run one function per rank, to their end. timeout: seconds of processor time. Raises Deadlock, RankFailed,
-        PracticeTimeout; leaves no rank running."""
+        """Run one function per rank to their end. timeout: seconds of processor time. Raises Deadlock, RankFailed,
+        PracticeTimeout, and leaves no rank running."""
         for rank, function in enumerate(functions):
-            target = contextvars.copy_context().run  # np.errstate holds inside the ranks as well
+            target = contextvars.copy_context().run  # ranks inherit np.errstate
             self._threads.append(threading.Thread(target=target, args=(self._run, rank, function), daemon=True))
         try:
             for thread in self._threads:
@@ -83,7 +83,7 @@ class Scheduler:
         raise self._failure from getattr(self._failure, "error", None)
 
     def wait(self, rank: int, operations: list[Operation]) -> None:
-        """Called by a rank: returns when all `operations` are done, and finishes them."""
+        """Return when all `operations` of the calling rank are done, and finish them."""
         if self._stopping:
             raise _Ended
         self.waiting[rank] = operations
@@ -107,7 +107,7 @@ class Scheduler:
         self.wait(rank, [arrival])
 
     def frames(self) -> dict:
-        """Rank → the frame it stands in."""
+        """Return rank → the frame that it is executing."""
         collecting = gc.isenabled()
         gc.disable()  # before 3.11.6 and 3.12.0 a collection inside this call may hang (CPython issue 106883)
         try:
@@ -118,7 +118,7 @@ class Scheduler:
         return {rank: current[thread.ident] for rank, thread in enumerate(self._threads) if thread.ident in current}
 
     def _run(self, rank: int, function: Callable) -> None:
-        with suppress(_Ended):  # a second one may come while the first is dealt with
+        with suppress(_Ended):  # a second interrupt may arrive while the first is handled
             self._take_part(rank, function)
         self.ended.add(rank)
 
@@ -138,9 +138,9 @@ class Scheduler:
                 self._pass_on()
 
     def _pass_on(self) -> int | None:
-        """Give the turn to the rank that can go on and whose clock is least; return that rank.
+        """Give the turn to the rank that can go on and has the smallest clock; return that rank.
 
-        From `put` on that rank runs: what this one reads of the common state after that may be of a later turn.
+        After `put` that rank runs, so anything this one then reads of the common state may belong to a later turn.
         """
         before, self._holder = self._holder, None
         if self._failure is not None:
@@ -184,12 +184,12 @@ class Scheduler:
         )
 
     def _stop(self) -> None:
-        """Ends the ranks that are left, one after another."""
+        """End the remaining ranks, one after another."""
         self._stopping = True
         for rank, thread in enumerate(self._threads):
             self._turns[rank].put(None)
             for _ in range(TRIES):
-                if self._holder == rank and thread.is_alive():  # it computes, and asks nobody
+                if self._holder == rank and thread.is_alive():  # it computes, and never reaches a call that could end it
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Ended))
                 if thread.ident is not None:
                     thread.join(END_S / TRIES)

@@ -1,4 +1,4 @@
-"""Puts something in the place of MPI.Request while practice ranks run."""
+"""Replace MPI.Request while practice ranks run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from labs_helpers.launch.flavour import find_mpi
 
 
 def stand_in(kind: type) -> Callable[[], None] | None:
-    """`kind(MPI.Request)` stands for MPI.Request, if MPI is imported; returns what undoes it, or None."""
+    """Replace MPI.Request by `kind(MPI.Request)` if MPI is imported; return a function that undoes this, or None."""
     mpi = find_mpi()
     if mpi is None:
         return None

@@ -1,4 +1,4 @@
-"""How a practice rank comes to a collective of its process group: it says what it brings, and may go on."""
+"""A practice rank's side of a process group's collective: it passes its tensors, and may go on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ProcessGroup: Any = dist.ProcessGroup
 
 
 class Caller(ProcessGroup):  # type: ignore[misc]
-    """One rank's group: `ranks` of all ranks, of which it is the one at `place`."""
+    """One rank's group: the rank at `place` among `ranks` of all ranks."""
 
     def __init__(
         self,
@@ -40,12 +40,12 @@ class Caller(ProcessGroup):  # type: ignore[misc]
     group_desc = group_name
 
     def beside(self, ranks: Sequence[int]) -> Caller:
-        """Another group of the same run: `ranks` of all ranks, in that order, of which this one is one."""
+        """Return another group of the same run: `ranks` of all ranks, in that order, including this one."""
         place = list(ranks).index(self._ranks[self._place])
         return type(self)(self._scheduler, self._run, self._meetings, tuple(ranks), place)
 
     def mark(self, what: str) -> None:
-        """Notes in the log that this rank has come to a place."""
+        """Note in the log that this rank has reached a place."""
         self._run.log.append(Event(self._ranks[self._place], what))
 
     def _start(
@@ -61,9 +61,9 @@ class Caller(ProcessGroup):  # type: ignore[misc]
         op: str | None = None,
         **root: int,
     ) -> PracticeWork:
-        """Comes to this group's next collective. inputs, outputs: flat memory. finish(what each brought), called once,
-        has a result for each rank. elements: of the whole tensor, by default those of the inputs. root: src= or dst=.
-        """
+        """Arrive at this group's next collective. inputs, outputs: flat memory. finish(all contributions) is called
+        once and returns one result per rank. elements: of the whole tensor, by default those of the inputs. root:
+        src= or dst=."""
         me, scheduler, run = self._ranks[self._place], self._scheduler, self._run
         dtype = str(inputs[0].dtype).removeprefix("torch.") if inputs else ""
         sizes = [x.numel() for x in inputs]

@@ -1,4 +1,4 @@
-"""The memory of a tensor as a collective sees it, and what it refuses."""
+"""The memory of a tensor as a collective sees it, and the layouts that a collective refuses."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ CANNOT_READ = (
 
 
 def dense(name: str, x: Tensor) -> Tensor:
-    """x's elements in the order in which they lie in memory, (n,), without autograd and its version counter.
+    """Return x's elements in memory order, (n,), without autograd and its version counter.
 
-    ValueError: a slice with gaps. A transposed tensor has none: it travels as it lies, for all ranks alike.
+    ValueError: a slice with gaps. A transposed tensor has none: all ranks send it in memory order.
     """
     _on_cpu(name, x)
     if not (x.is_contiguous() or _has_no_gaps(x)):
@@ -25,7 +25,7 @@ def dense(name: str, x: Tensor) -> Tensor:
 
 
 def contiguous(name: str, x: Tensor) -> Tensor:
-    """The same of a tensor that is cut or joined by its first dimension. ValueError: not contiguous."""
+    """Return the same for a tensor that is split or joined along its first dimension. ValueError: not contiguous."""
     _on_cpu(name, x)
     if not x.is_contiguous():
         raise ValueError(

@@ -1,11 +1,11 @@
-"""What lies in a tensor while a collective is under way: a NaN, of which every arithmetic operation makes another."""
+"""Fill a tensor with NaN while a collective is under way; every arithmetic operation on it gives another NaN."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-# Signalling NaNs: multiplied, added to, converted or divided they become quiet, so bytes tell that somebody did.
+# Signaling NaNs. Arithmetic or conversion makes them quiet, so their bytes reveal that somebody used them.
 _SIGNALLING = {
     torch.float64: (torch.int64, 0x7FF4 << 48),
     torch.float32: (torch.int32, 0x7FA0 << 16),
@@ -15,7 +15,8 @@ _SIGNALLING = {
 
 
 def poison(x: Tensor) -> None:
-    """Fills a contiguous tensor: floats with NaN, integers with the least number (uint8: 165); bool stays as it is."""
+    """Fill a contiguous tensor: floats with NaN, integers with the smallest number (uint8: 165); bool stays as it
+    is."""
     if x.dtype in _SIGNALLING:
         integers, bits = _SIGNALLING[x.dtype]
         x.view(integers).fill_(bits)
@@ -26,5 +27,5 @@ def poison(x: Tensor) -> None:
 
 
 def same_bytes(x: Tensor, y: Tensor) -> bool:
-    """Of two contiguous tensors of one dtype and size; a NaN equals itself."""
+    """Compare the bytes of two contiguous tensors of one dtype and size; a NaN equals itself."""
     return x.numel() == 0 or torch.equal(x.view(torch.uint8), y.view(torch.uint8))

@@ -19,8 +19,8 @@ Tensors = Sequence[Tensor]
 
 
 class PracticeGroup(Caller):
-    """Shapes and dtypes are those that gloo takes. A tensor has to be contiguous, or without gaps where it is not cut
-    or joined: what gloo makes of a slice with gaps are wrong numbers, and NCCL refuses it."""
+    """A group that accepts the shapes and dtypes that gloo accepts. A tensor must be contiguous, or without gaps if
+    it is not split or joined: from a slice with gaps gloo computes wrong numbers, and NCCL refuses it."""
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> PracticeWork:
         return self._reduce_all("all_reduce", tensors, opts or dist.AllreduceOptions())
@@ -38,7 +38,8 @@ class PracticeGroup(Caller):
         return self._start(name, flat, flat, finish, opts, op=op)
 
     def reduce(self, tensors: Tensors, opts: Any) -> PracticeWork:
-        """Only dst has the result. Elsewhere the tensor is of no use: gloo leaves parts of sums in it, this NaN."""
+        """Reduce to rank dst. On the other ranks the tensor becomes useless: gloo leaves partial sums in it,
+        practice ranks NaN."""
         root, flat = self._root("reduce", "dst", opts.rootRank), [dense("reduce", x) for x in tensors]
         op = operation_name(opts.reduceOp, flat[0].dtype)
 
@@ -112,7 +113,7 @@ class PracticeGroup(Caller):
         root, mine = self._root("scatter", "src", opts.rootRank), contiguous("scatter", outputs[0])
         if root == self._place:
             expect_list("scatter", inputs[0], outputs[0], self.size())
-        # The others bring tensors of the same sizes, which nobody reads.
+        # The other ranks pass tensors of the same sizes, which nobody reads.
         parts = [contiguous("scatter", x) for x in inputs[0]] if root == self._place else [mine] * self.size()
 
         def finish(brought: list[list[Tensor]]) -> Results:
@@ -123,8 +124,8 @@ class PracticeGroup(Caller):
     def barrier(self, opts: Any = None) -> PracticeWork:
         return self._start("barrier", [], [], self._listed, opts)
 
-    all_gather_single, reduce_scatter_single = _allgather_base, _reduce_scatter_base  # PyTorch 2.13's names
+    all_gather_single, reduce_scatter_single = _allgather_base, _reduce_scatter_base  # names in PyTorch 2.13
 
     def _listed(self, brought: list[list[Tensor]]) -> Results:
-        """Every rank gets the first tensor of each."""
+        """Return the first tensor of each list for every rank."""
         return [[x for one in brought for x in one[:1]]] * self.size()

@@ -10,8 +10,8 @@
     run = practice_process_groups(step, 4)
     run.results, run.calls, run.log
 
-As with the other practice ranks a run is the same every time, a deadlock is told the moment it exists, and a
-collective that ranks do not call alike ends with an error that says who called what.
+As with the other practice ranks, a run is the same every time, a deadlock is reported as soon as it exists, and a
+collective that ranks call differently ends with an error that says who called what.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from labs_helpers.practice.process_groups.world import DefaultGroup, practice_wo
 from labs_helpers.practice.ranks import check_size, of_rank
 from labs_helpers.practice.scheduler import Scheduler
 
-# A deadlock names the line that called a collective, not the one in torch that calls the group.
+# A deadlock's message names the line that called a collective, not the line in torch that calls the group.
 OWN_FILES.update(str(m.__file__) for m in (torch.distributed.distributed_c10d, torch.distributed.c10d_logger))
-# PyTorch 2.13 wraps the names that it calls old, all_gather_into_tensor among them, in a function of another package.
+# PyTorch 2.13 wraps deprecated names, such as all_gather_into_tensor, in a function of another package.
 _layer: Any = torch.distributed.all_gather_into_tensor
 while _layer is not None:
     OWN_FILES.add(_layer.__code__.co_filename)
@@ -48,12 +48,12 @@ def practice_process_groups(
     groups: Sequence[Sequence[int]] | None = None,
     timeout: float = 10.0,
 ) -> ProcessRun:
-    """Run function(group, rank, *args) on `size` ranks. group: of all ranks, or that of `groups` which has this rank;
-    rank: among all. args: a list holds one value for each rank; anything else goes to all as it is.
+    """Run function(group, rank, *args) on `size` ranks. group: of all ranks, or the one of `groups` that contains this
+    rank; rank: among all ranks. args: a list holds one value per rank; anything else goes to all ranks unchanged.
 
-    Sums are added in the order of the ranks, in the tensors' dtype. Each rank draws random numbers as if it were alone,
-    from the state that they have when the run begins. torch.distributed's functions take `group=`; without it they
-    raise NoGroup, and get_rank() and get_world_size() are those of all ranks.
+    Sums are added in rank order, in the tensors' dtype. Each rank draws random numbers as if it were alone, from the
+    state at the beginning of the run. torch.distributed's functions require `group=` and raise NoGroup without it;
+    get_rank() and get_world_size() refer to all ranks.
 
     Raises Deadlock, RankFailed (a rank raised; its error is the cause) or PracticeTimeout, each with the run so far as
     `.run`; TypeError or ValueError (size, or a list of another length).

@@ -1,4 +1,4 @@
-"""What happened in a run: the collectives of each rank, and what came before what."""
+"""The log of a run: the collectives of each rank, and the order of events."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ START, WAIT, DONE = "start", "wait", "done"
 
 @dataclass(eq=False)
 class Called:
-    """A rank's call of a collective. rank: among all ranks; ranks: those of its group; number: how many this rank had
-    called before. nbytes, elements: of the whole tensor (the gathered one, the one that is scattered), or of several
-    together. op: 'SUM', 'AVG', …, None without one. root: src or dst, in the group. asynchronous: async_op.
-    address: data_ptr() of the first tensor that the rank gives, which tells whose gradient it is. waited: whether
-    wait() was called. again: one of its tensors was still under way.
+    """A rank's call of a collective.
+
+    rank: among all ranks; ranks: those of its group; number: how many collectives this rank had called before. nbytes,
+    elements: of the whole tensor (the gathered one, the one that is scattered), or of several together. op: 'SUM',
+    'AVG', …, or None. root: src or dst, within the group. asynchronous: async_op. address: data_ptr() of the rank's
+    first input, which identifies the gradient. waited: True if wait() was called. again: True if one of its tensors was
+    still under way.
     """
 
     rank: int
@@ -38,7 +40,7 @@ class Called:
 
 @dataclass(frozen=True)
 class Event:
-    """what: START, WAIT (the rank comes to wait()) or DONE (it goes on) of `call`, or what a check has marked."""
+    """An event. what: START, WAIT (the rank enters wait()) or DONE (it goes on) of `call`, or a check's own mark."""
 
     rank: int
     what: str
@@ -50,36 +52,38 @@ class Event:
 
 @dataclass
 class ProcessRun:
-    """What came of a run: a result for each rank; calls: the collectives in the order of their starts; log: all that
-    happened, in its order, which is the same every time. Ranks run one at a time, so between two ranks the order says
-    little; within one it is what counts. Work without async_op has START, WAIT and DONE in a row."""
+    """The outcome of a run: one result per rank. calls: the collectives in the order of their starts. log: all
+    events in order, which is the same every time. Ranks run one at a time, so the order between two ranks says
+    little; within one rank it matters. A collective without async_op has START, WAIT and DONE in a row."""
 
     results: list[Any] = field(default_factory=list)
     calls: list[Called] = field(default_factory=list)
     log: list[Event] = field(default_factory=list)
 
     def of(self, rank: int) -> list[Called]:
-        """The collectives that a rank called."""
+        """Return the collectives that a rank called."""
         return [call for call in self.calls if call.rank == rank]
 
     def log_of(self, rank: int) -> list[str]:
-        """['backward begins', 'start all_reduce', 'backward ends', 'wait all_reduce', 'done all_reduce']"""
+        """Return a rank's log: ['backward begins', 'start all_reduce', 'backward ends', 'wait all_reduce', 'done
+        all_reduce']"""
         return [str(event) for event in self.log if event.rank == rank]
 
     @property
     def never_waited(self) -> list[str]:
-        """'rank 0: all_reduce of 3 × float32, async' for each collective whose rank did not call wait()."""
+        """Return 'rank 0: all_reduce of 3 × float32, async' for each collective whose rank did not call wait()."""
         return [f"rank {call.rank}: {call}" for call in self.calls if call.asynchronous and not call.waited]
 
     def started_between(self, rank: int, begin: str, end: str) -> list[Called]:
-        """A rank's collectives that began after a mark `begin` and before the next mark `end`, of all such pairs.
+        """Return a rank's collectives that started after a mark `begin` and before the next mark `end`, for all such
+        pairs.
 
-        run.started_between(0, "backward begins", "backward ends") are those that can overlap with backward.
+            run.started_between(0, "backward begins", "backward ends")   # those that can overlap with backward
         """
         return self._between(rank, START, begin, end)
 
     def waited_between(self, rank: int, begin: str, end: str) -> list[Called]:
-        """The same of its calls of wait(), a collective without async_op included."""
+        """Return the same for its calls of wait(), including collectives without async_op."""
         return self._between(rank, WAIT, begin, end)
 
     def _between(self, rank: int, what: str, begin: str, end: str) -> list[Called]:
@@ -95,6 +99,7 @@ class ProcessRun:
 
 
 def mark(group: Any, what: str) -> None:
-    """Notes in the log that this rank has come to a place, such as 'backward ends'. Without effect on a real group."""
+    """Note in the log that this rank has reached a place, such as 'backward ends'. On a real group this does
+    nothing."""
     if hasattr(group, "mark"):
         group.mark(what)

@@ -1,6 +1,6 @@
-"""What ranks reduce with, in their order and in the tensors' dtype: ((rank 0 + rank 1) + rank 2) + …
+"""Reduce over ranks, in rank order and in the tensors' dtype: ((rank 0 + rank 1) + rank 2) + …
 
-gloo's ring begins at another rank for each part of a tensor: for two ranks and for exact sums the result is the same.
+gloo's ring starts each part of a tensor at another rank. For two ranks and for exact sums the result is the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPERATIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def operation_name(op: Any, dtype: torch.dtype) -> str:
-    """'SUM' of dist.ReduceOp.SUM. RuntimeError: what gloo does not have on this dtype, in its words."""
+    """Return 'SUM' for dist.ReduceOp.SUM. RuntimeError, in gloo's words, if gloo lacks the operation for this dtype."""
     name = next((name for name in _OPERATIONS if op == getattr(dist.ReduceOp, name)), "")
     if not name:
         raise RuntimeError(f"practice ranks reduce with {', '.join(_OPERATIONS)}, not {op}")

@@ -1,4 +1,5 @@
-"""Which shapes fit together, in the words of those who chose them. gloo says the same of places in a list."""
+"""Check which shapes fit together, and report mismatches by what the caller passed; gloo reports positions in a
+list."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from torch import Tensor
 
 
 def expect_joined(name: str, whole: Tensor, whole_is: str, part: Tensor, part_is: str, ranks: int) -> None:
-    """RuntimeError unless `whole` is `ranks` of `part` one after another along the first dimension, of one dtype."""
+    """Raise RuntimeError unless `whole` is `ranks` of `part` one after another along the first dimension, of one
+    dtype."""
     _expect_dtype(name, whole, whole_is, part, part_is)
     joined = (ranks * part.shape[0], *part.shape[1:]) if part.ndim else (ranks,)
     if tuple(whole.shape) != joined:
@@ -19,7 +21,7 @@ def expect_joined(name: str, whole: Tensor, whole_is: str, part: Tensor, part_is
 
 
 def expect_list(name: str, tensors: Sequence[Tensor], part: Tensor, ranks: int) -> None:
-    """RuntimeError unless there is a tensor like `part` for each rank."""
+    """Raise RuntimeError unless there is a tensor like `part` for each rank."""
     if len(tensors) != ranks:
         raise RuntimeError(f"{name}: the list has {len(tensors)} tensors, the group {ranks} ranks")
     for i, x in enumerate(tensors):

@@ -1,4 +1,4 @@
-"""What an asynchronous collective returns on practice ranks: the result is there after wait(), never before."""
+"""The handle of an asynchronous collective on practice ranks: the result is there after wait(), never before."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class TouchedTooEarly(RuntimeError):
 
 @dataclass(eq=False)
 class TensorCall(Call):
-    """A rank's arrival at a collective of tensors, given as flat memory: inputs, of which `brought` are copies, and
-    outputs, where the result goes, one tensor each; a result of None leaves poison there. guarded: (memory, how it has
-    to be when the rank waits)."""
+    """A rank's arrival at a collective of tensors, given as flat memory. inputs: copied to `brought`. outputs: one
+    tensor for each result; a result of None leaves poison there. guarded: (memory, its required contents when the
+    rank waits)."""
 
     scope = "group"
 
@@ -36,13 +36,13 @@ class TensorCall(Call):
     again: bool = False  # another collective was given a tensor of this one before this one was waited for
 
     def shares(self, rank: int, tensors: list[Tensor]) -> bool:
-        """Whether this is a call of `rank` that is under way with one of these tensors."""
+        """Return True if this call of `rank` is under way with one of these tensors."""
         mine = {x.data_ptr() for x in (*self.inputs, *self.outputs)}
         return self.rank == rank and not self.finished and any(x.data_ptr() in mine for x in tensors if x.numel())
 
     def leave(self, keep_inputs: bool) -> None:
-        """The rank goes on without the result: until wait() its outputs are poison. keep_inputs: but not where an
-        output lies over an input, as a gather's shard in the whole, which keeps its values."""
+        """Let the rank go on without the result: until wait() its outputs are poisoned. keep_inputs: except where an
+        output overlaps an input, as a gathered shard does in the whole tensor; it keeps its values."""
         for x in self.outputs:
             poison(x)
         if keep_inputs:
@@ -72,14 +72,14 @@ class TensorCall(Call):
 
 
 class PracticeWork(Work):  # type: ignore[misc]
-    """As torch.distributed's Work. There are no streams on practice ranks."""
+    """The practice ranks' version of torch.distributed's Work. They have no streams."""
 
     def __init__(self, scheduler: Scheduler, log: list[Event], call: TensorCall, called: Called) -> None:
         super().__init__()
         self._scheduler, self._log, self._call, self._called = scheduler, log, call, called
 
     def wait(self, timeout: Any = None) -> bool:
-        """Until the result is in its tensors."""
+        """Wait until the result is in its tensors."""
         rank = self._call.rank
         self._called.waited = True
         self._log.append(Event(rank, WAIT, self._called))
@@ -90,7 +90,7 @@ class PracticeWork(Work):  # type: ignore[misc]
     synchronize = wait
 
     def is_completed(self) -> bool:
-        """Whether it is done; then the result is there. Others have their turn first, so that a loop of it ends."""
+        """Return True if it is done; the result is then there. Other ranks run first, so a loop of these calls ends."""
         call, scheduler = self._call, self._scheduler
         if not call.finished:
             _hand_over(scheduler, call.rank, [Operation(COLLECTIVE, call.rank, done=scheduler.clock[call.rank] + 1)])
@@ -118,7 +118,7 @@ class PracticeWork(Work):  # type: ignore[misc]
 
 
 class PracticeFuture:
-    """The future of a collective's tensors: here for whoever waits for it, without callbacks."""
+    """The future of a collective's tensors. You can wait for it, but it takes no callbacks."""
 
     def __init__(self, work: PracticeWork) -> None:
         self._work, self.done = work, work.is_completed
@@ -136,7 +136,7 @@ class PracticeFuture:
 
 
 def _hand_over(scheduler: Scheduler, rank: int, operations: list[Operation]) -> None:
-    """Lets the others run until `operations` are done. A process has random numbers of its own, so a rank has."""
+    """Let the other ranks run until `operations` are done. Each rank keeps its own random state, as a process would."""
     state = torch.get_rng_state()
     scheduler.wait(rank, operations)
     torch.set_rng_state(state)

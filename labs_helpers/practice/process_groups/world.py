@@ -1,7 +1,8 @@
-"""What torch.distributed knows of process groups, on practice ranks: theirs, for as long as they run.
+"""Make torch.distributed's functions find the process groups of practice ranks while these run.
 
-Its functions ask a container of the module, `_world`, for the default group and for the ranks of a group. While
-practice ranks run another one stands there: on their threads it has their groups, on all others it is the one before.
+The functions ask the module's container `_world` for the default group and for the ranks of a group. While practice
+ranks run, another container replaces it: it returns their groups on their threads, and the previous container's on all
+others.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class NoGroup(RuntimeError):
 
 
 class DefaultGroup(ProcessGroup):  # type: ignore[misc]
-    """All ranks, as `get_rank()` and `get_world_size()` know them. Its collectives say that group= is missing."""
+    """All ranks, for `get_rank()` and `get_world_size()`. Its collectives report that group= is missing."""
 
     def _refuse(self, *args: Any, **settings: Any) -> NoReturn:
         raise NoGroup(
@@ -38,14 +39,15 @@ class DefaultGroup(ProcessGroup):  # type: ignore[misc]
 
 
 class _NoStore(tuple[str, None]):
-    """(backend, store) of the default group. Who asks for the store is about to make a group, which needs processes."""
+    """(backend, store) of the default group. Only code that creates a group asks for the store, and that needs
+    processes."""
 
     def __iter__(self) -> NoReturn:
         raise NotImplementedError("practice ranks have the groups that they are given: there is no new_group()")
 
 
 class _Worlds:
-    """On a practice rank its own container, elsewhere `before`."""
+    """The practice rank's own container on its thread, and `before` elsewhere."""
 
     def __init__(self, before: Any) -> None:
         vars(self).update(_before=before, _here=threading.local())
@@ -57,7 +59,7 @@ class _Worlds:
         setattr(getattr(self._here, "world", self._before), name, value)
 
     def also(self, made: Any, like: Any, ranks: Sequence[int]) -> None:
-        """This thread's rank is in the group `made` of `ranks` as well, which is of the same kind as `like`."""
+        """Add this thread's rank to the group `made` of `ranks`, which is of the same kind as `like`."""
         world = self._here.world
         world.pg_map[made] = world.pg_map[like]
         world.pg_names[made] = f"practice {len(world.pg_names)}"
@@ -65,7 +67,7 @@ class _Worlds:
         world.pg_backend_config[made] = world.pg_backend_config[like]
 
     def enter(self, default: Any, groups: dict[Any, tuple[int, ...]]) -> None:
-        """From here on this thread is a rank with these groups (group → the ranks of all that it has)."""
+        """Make this thread a rank with these groups from now on (group → the ranks in it)."""
         everyone = {default: tuple(range(default.size())), **groups}
         self._here.world = SimpleNamespace(
             default_pg=default,
@@ -82,7 +84,8 @@ class _Worlds:
 
 
 def second_group(group: Any, ranks: Sequence[int]) -> Any:
-    """A process group of `ranks` of all ranks, in that order, for a practice rank of `group` that is one of them."""
+    """Return a process group of `ranks` of all ranks, in that order, for a practice rank of `group` that is one of
+    them."""
     made, worlds = group.beside(ranks), c10d._world
     if not isinstance(worlds, _Worlds):
         raise RuntimeError("second_group: no practice ranks are running")
@@ -92,7 +95,7 @@ def second_group(group: Any, ranks: Sequence[int]) -> Any:
 
 @contextmanager
 def practice_worlds() -> Iterator[_Worlds]:
-    """Within it torch.distributed knows the groups of the threads that have called `enter`."""
+    """Make torch.distributed know, inside the block, the groups of threads that have called `enter`."""
     before = c10d._world
     c10d._world = worlds = _Worlds(before)  # type: ignore[assignment]
     try:
