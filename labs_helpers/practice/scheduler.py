@@ -189,7 +189,7 @@ class Scheduler:
         for rank, thread in enumerate(self._threads):
             self._turns[rank].put(None)
             for _ in range(TRIES):
-                if self._holder == rank and thread.is_alive():  # it computes, and never reaches a call that could end it
+                if self._holder == rank and thread.is_alive():  # it computes and makes no call
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Ended))
                 if thread.ident is not None:
                     thread.join(END_S / TRIES)
