@@ -1,4 +1,5 @@
-"""MPI collectives from point-to-point messages and shared memory, called as in mpi4py; lab 06."""
+"""MPI collectives built from point-to-point messages and shared memory, with mpi4py's signatures; lab 06 teaches
+them."""
 
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.counting import CountingComm

@@ -1,10 +1,10 @@
-"""Do all ranks mean the same call? So that a difference is told on every rank, and not hung on.
+"""Detect on every rank that the ranks make different calls, instead of hanging.
 
-Each rank makes a number of its call, the same in every process for the same call. Ranks of one node show it to each
-other where they meet (board.py): an algorithm that meets there does so with its own first barrier (`Differs` where the
-numbers do not agree), any other has one barrier more. Between nodes it is one native all-reduce of two numbers, the
-largest and the smallest of all calls'. Where the numbers differ, and always on practice ranks, every rank's description
-of its call (RECORD_BYTES) goes to every other rank, in ⌈log₂N⌉ messages a rank.
+Each rank computes a number from its call, the same in every process for the same call. Ranks of one node compare the
+numbers on their board (board.py). An algorithm that uses the board does this in its own first barrier (`Differs` if the
+numbers disagree); any other needs one more barrier. Between nodes, one native all-reduce of two numbers compares them:
+the largest and the smallest. If they disagree, and always on practice ranks, every rank's description of its call
+(RECORD_BYTES) goes to every other rank, in ⌈log₂N⌉ messages per rank.
 """
 
 import functools
@@ -24,10 +24,10 @@ _REFUSED = "refused"
 
 
 def agree(comm, call: dict) -> None:
-    """Raises ValueError on every rank alike if the `call`s differ, naming the argument and the odd ranks.
+    """Raise ValueError on every rank if the `call`s differ, naming the argument and the odd ranks.
 
-    call: argument → value (numbers and short strings), the same keys in the same order on each rank; or what
-    `refusal` makes on a rank that found fault with its own arguments.
+    call: argument → value (numbers and short strings), the same keys in the same order on each rank; or the result of
+    `refusal` on a rank that refused its own arguments.
     """
     number = 0 if _REFUSED in call else number_of(call)
     if is_mpi(comm):
@@ -38,7 +38,7 @@ def agree(comm, call: dict) -> None:
 
 
 def tell(comm, call: dict) -> None:
-    """Raises the ValueError of `agree`, once it is known on all ranks that not all `call`s are alike."""
+    """Raise the ValueError of `agree`, when all ranks know that the `call`s are not all equal."""
     calls = [json.loads(record.tobytes().rstrip(b"\0")) for record in _everybody(comm, _record(call))]
     refused = [rank for rank, other in enumerate(calls) if _REFUSED in other]
     if refused:
@@ -46,7 +46,7 @@ def tell(comm, call: dict) -> None:
         raise ValueError(f"{_ranks(refused)} refused the arguments. {reasons}")
     for argument in call:
         values = [other.get(argument) for other in calls]
-        usual = Counter(values).most_common(1)[0][0]  # of equally many, the lowest rank's
+        usual = Counter(values).most_common(1)[0][0]  # in a tie, the lowest rank's
         odd = {value: [r for r in range(len(values)) if values[r] == value] for value in values if value != usual}
         if odd:
             differs = "; ".join(_have(ranks, value) for value, ranks in odd.items())
@@ -55,7 +55,7 @@ def tell(comm, call: dict) -> None:
 
 
 def _are_alike(comm, number: int) -> bool:
-    """Whether all ranks have this number; False on all of them where one has another, or 0."""
+    """Return True if all ranks have this number; False on all of them if one has another number, or 0."""
     MPI = find_mpi()
     both = np.array([number, -number])
     comm.Allreduce(MPI.IN_PLACE, both, MPI.MAX)
@@ -63,7 +63,7 @@ def _are_alike(comm, number: int) -> bool:
 
 
 def number_of(call: dict) -> int:
-    """Of a call that is not refused: from 1 to 2⁵⁶, the same in every process."""
+    """Return the number of a valid call: from 1 to 2⁵⁶, the same in every process."""
     return _number(tuple(call.values()))
 
 
@@ -78,13 +78,13 @@ def refusal(error: Exception) -> dict:
 
 def _record(call: dict) -> np.ndarray:
     text = json.dumps(call).encode()
-    if len(text) > RECORD_BYTES:  # only a refusal has free text in it; outside ASCII it grows
+    if len(text) > RECORD_BYTES:  # only a refusal contains free text, which grows outside ASCII
         text = json.dumps({_REFUSED: "its arguments"}).encode()
     return np.frombuffer(text.ljust(RECORD_BYTES, b"\0"), np.uint8)
 
 
 def _everybody(comm, record) -> np.ndarray:
-    """All-gather by Bruck's algorithm (1997): the table doubles in every step. (ranks, RECORD_BYTES)."""
+    """All-gather with Bruck's algorithm (1997): the table doubles in every step. Shape (ranks, RECORD_BYTES)."""
     size, rank = comm.Get_size(), comm.Get_rank()
     table = np.empty((size, RECORD_BYTES), np.uint8)  # row i: the record of rank + i
     table[0] = record

@@ -1,7 +1,7 @@
-"""What a buffer has to be: a C-contiguous NumPy array of numbers or truth values, of the right size and dtype.
+"""Check buffers: they must be C-contiguous NumPy arrays of numbers or truth values, of the right size and dtype.
 
-Each function returns flat views (n,) of the buffers and raises TypeError or ValueError naming the argument. op: what
-reduces them, which has to know their dtype; types: the dtypes that it knows.
+Each function returns flat views (n,) of the buffers, or raises TypeError or ValueError naming the argument. op: reduces
+the buffers, and must support their dtype. types: the dtypes that it supports.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _KINDS = {"integers": INTEGERS, "floats": REALS - INTEGERS, "complex numbers": N
 
 
 def flat(name: str, array, written: bool = False) -> np.ndarray:
-    """The array as (n,), without a copy."""
+    """Return the array as (n,), without a copy."""
     if isinstance(array, np.ndarray):
         flags = array.flags
         if array.dtype in ANY and flags.c_contiguous and (not written or flags.writeable):
@@ -41,7 +41,7 @@ def is_in_place(send) -> bool:
 
 
 def allreduce_buffers(comm, op, send, recv):
-    """In place, both views are the same object."""
+    """Return the views of an all-reduce; in place, both are the same object."""
     types = NUMBERS if op is None else types_of(op)
     if _are_usual(send, recv, types):
         return send, recv
@@ -79,14 +79,15 @@ def alltoall_buffers(comm, op, send, recv):
 
 
 def no_overlap(source, target, in_place_is_known: bool) -> None:
-    """Raises ValueError if two flat buffers share memory."""
+    """Raise ValueError if two flat buffers share memory."""
     if np.may_share_memory(source, target):  # exact for contiguous arrays
         way = "to reduce in place, pass send=MPI.IN_PLACE" if in_place_is_known else "receive into an array of its own"
         raise ValueError(f"recv overlaps send in memory; {way}")
 
 
 def _are_usual(send, recv, types) -> bool:
-    """Whether nothing is to be said or done: flat and alike. In one expression, as a short vector takes 5 µs in all."""
+    """Return True if both buffers are flat and match, so that nothing else needs checking. One expression, because a
+    short vector takes 5 µs in all."""
     return (
         isinstance(send, np.ndarray) and isinstance(recv, np.ndarray)
         and send.ndim == 1 and send.shape == recv.shape

@@ -1,4 +1,4 @@
-"""The figures of lab 06 that draw measurements: each is a function of a table of records (see study.py)."""
+"""Draw the measurements of lab 06; each function takes a table of records (see study.py)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ CURVES = Curves({
     "rabenseifner": 2, "pairwise": 1, "binomial": 2, "hierarchical": (7, "v"), "shared_memory": 0,
     "auto": ("ours", "*"), PLAIN: 5, BEST: ("limit", "p"),
 }, markersize=4.5, linewidth=1.6)  # fmt: skip
-SLOW = 8  # times native's best: what takes longer is not drawn
+SLOW = 8  # times native's best; slower points are not drawn
 TITLES = {"allreduce": "All-reduce", "alltoall": "All-to-all", "reduce_scatter": "Reduce-scatter",
           "allgather": "All-gather", "broadcast": "Broadcast"}  # fmt: skip
 
 
 @beside_yours("collectives")
 def draw_race(rows, function: str = "allreduce", title: str | None = None):
-    """How many times as long as native's best setting each took, against size, a panel a rank count: below 1 is faster.
+    """Draw each algorithm's time over that of native's best setting against the size, one panel per rank count; below 1
+    is faster.
 
-    Both axes are logarithmic; what takes more than SLOW times as long leaves the panel. rows: DataFrame as study.load
-    gives it. Names stand right of the last panel. ValueError without such records.
+    Both axes are logarithmic; points above SLOW times are left out. rows: DataFrame from study.load. Names are right of
+    the last panel. ValueError without such records.
     """
     race = latest(rows, "race", function=function)
     counts = sorted(map(int, race["ranks"].unique()))
@@ -54,7 +55,7 @@ def draw_race(rows, function: str = "allreduce", title: str | None = None):
                     curve[column].to_numpy() / native.loc[curve["bytes"]].to_numpy()
                     for column in ("median_us", "p20_us", "p80_us")
                 )
-                near = ratio <= SLOW  # a name stands at the end of what is drawn
+                near = ratio <= SLOW  # a name goes to the last drawn point
                 least = min(least, ratio.min())
                 CURVES.plot(ax, name, curve["bytes"][near], ratio[near], low[near], high[near])
         ax.axhline(1, color=INK, linewidth=1.2, marker="")
@@ -69,7 +70,7 @@ def draw_race(rows, function: str = "allreduce", title: str | None = None):
 
 @beside_yours("collectives")
 def draw_bandwidth(rows, function: str = "allreduce", ranks: int = 8, title: str | None = None):
-    """Bus bandwidth against size: what each link carries at the least, whatever the number of ranks."""
+    """Draw bus bandwidth against size: the least that each link carries, whatever the number of ranks."""
     race = latest(rows, "race", function=function, ranks=ranks)
     said = title or f"{TITLES[function]}, {ranks} ranks: bus bandwidth"
     fig, ax = figures.new(f"{said}\n{recorded_on(rows).removeprefix(', ')}".rstrip(), width=8.4)
@@ -92,16 +93,17 @@ def draw_crossover(
     prediction=None,
     title: str | None = None,
 ):
-    """Measured (points) and predicted (dashed) time of two algorithms against size, and where each pair crosses.
+    """Draw the measured (points) and predicted (dashed) time of two algorithms against size, and where each pair
+    crosses.
 
-    algorithms: the one with fewer messages first. costs: of a fit, by default that of the same records' ping-pong.
-    prediction: a Prediction of the crossing in bytes; one without a number draws nothing.
+    algorithms: the one with fewer messages first. costs: of a fit, by default to the same records' ping-pong.
+    prediction: a Prediction of the crossing in bytes; without a number nothing is drawn.
     """
     costs = costs or costs_of(rows, ranks)
     race = latest(rows, "race", function=function, ranks=ranks)
     said = title or f"{TITLES[function]}, {ranks} ranks: predicted and measured"
     fig, ax = figures.new(f"{said}\n{recorded_on(rows).removeprefix(', ')}".rstrip(), width=8.4)
-    smooth = np.geomspace(race["bytes"].min(), race["bytes"].max(), 24)  # mark_prediction looks at every piece
+    smooth = np.geomspace(race["bytes"].min(), race["bytes"].max(), 24)  # mark_prediction examines every piece
     measured = {}
     for name in algorithms:
         curve = race[race["algorithm"] == name]
@@ -126,7 +128,8 @@ def draw_crossover(
 
 @beside_yours("collectives")
 def draw_ping_pong(rows, ranks: int = 8, title: str | None = None):
-    """Half a round trip against size, measured and as α + nβ: one pair of ranks alone, and all pairs at once."""
+    """Draw half a round trip against size, measured and as α + nβ: one pair of ranks alone, and all pairs at the
+    same time."""
     fig, ax = figures.new(f"{title or 'A message of n bytes takes α + nβ'}{recorded_on(rows)}", width=8.4)
     for together, label in ((False, "one pair"), (True, "all pairs")):
         played = latest(rows, "ping_pong", ranks=ranks, together=together)
@@ -144,9 +147,9 @@ def draw_ping_pong(rows, ranks: int = 8, title: str | None = None):
 
 
 def measured_crossover(few_messages, few_bytes) -> tuple[float, float] | None:
-    """(bytes, seconds) where the second of two series, indexed by bytes, becomes the faster for good; else None.
+    """Return (bytes, seconds) from which on the second of two series, indexed by bytes, stays faster; else None.
 
-    Between two sizes both are taken as straight in the logarithms.
+    Between two sizes both count as straight lines in the logarithms.
     """
     sizes = sorted(set(few_messages.index) & set(few_bytes.index))
     ahead = [float(np.log(few_bytes[size] / few_messages[size])) for size in sizes]
@@ -160,7 +163,7 @@ def measured_crossover(few_messages, few_bytes) -> tuple[float, float] | None:
 
 
 def _curves(race):
-    """(name, its rows by size) in the order of `CURVES`, native last: by default, and its fastest setting."""
+    """Return (name, its rows by size) in the order of `CURVES`, native last: its default, and its fastest setting."""
     ours, native = race[race["algorithm"] != NATIVE], race[race["algorithm"] == NATIVE]
     named = set(ours["algorithm"])
     order = [*(name for name in CURVES if name in named), *sorted(named - set(CURVES))]
@@ -174,7 +177,7 @@ def _curves(race):
 
 
 def _mark(ax, x: float, y: float, text: str, below: bool) -> None:
-    """A ring around a crossing, and its name where rising curves leave room: right of it below, or left above."""
+    """Draw a ring around a crossing, with its name where rising curves leave room: below right, or above left."""
     ax.plot([x], [y], "o", markersize=11, markerfacecolor="none", color=color("formula"), label="_crossing")
     side, align = (1, "left") if below else (-1, "right")
     ax.annotate(text, (x, y), xytext=(14 * side, -18 * side), textcoords="offset points", ha=align, va="center")

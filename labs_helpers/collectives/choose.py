@@ -1,11 +1,12 @@
-"""Which algorithm `algorithm="auto"` stands for: by measurement (auto.json), or a rule where nothing was measured.
+"""Choose the algorithm for `algorithm="auto"`, from measurements (auto.json) or from a rule if there are none.
 
-auto.json is a list of records, one for a range of sizes:
+auto.json is a list of records, one per range of sizes:
 
     {"function": "allreduce", "ranks": 8, "nodes": 1, "up_to_bytes": 4096, "algorithm": "shared_memory"}
 
-up_to_bytes: of the send buffer (of the buffer for a broadcast), null for no limit; the first record in the order of
-up_to_bytes that is large enough counts. For numbers of ranks or nodes that were not measured, the nearest.
+up_to_bytes: of the send buffer (of the buffer for a broadcast), null for no limit. Of the records in the order of
+up_to_bytes, the first that is large enough counts. For numbers of ranks or nodes that were not measured, the nearest
+ones count.
 """
 
 import functools
@@ -15,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 TABLE = Path(__file__).with_name("auto.json")
-SHORT_BYTES = 8192  # below it latency counts for more than bytes: the fewest messages win
+SHORT_BYTES = 8192  # below it latency matters more than bytes, so the fewest messages win
 
 
 def choose(function: str, ranks: int, nbytes: int, nodes: int | None = 1, known: Container[str] | None = None) -> str:
-    """The algorithm for `nbytes` on `ranks` ranks of `nodes` nodes.
+    """Return the algorithm for `nbytes` on `ranks` ranks of `nodes` nodes.
 
-    nodes: None for ranks that share no memory of MPI's (practice ranks). known: the names to choose from.
+    nodes: None for ranks that do not share MPI memory (practice ranks). known: the names to choose from.
     """
     measured = _rows(function, ranks, nodes) if nodes is not None else ()
     for limit, algorithm in measured:
@@ -31,7 +32,7 @@ def choose(function: str, ranks: int, nbytes: int, nodes: int | None = 1, known:
 
 
 def load(table: Path) -> list[dict[str, Any]]:
-    """The records of a table. Raises ValueError naming the file and what is missing in a record."""
+    """Return the records of a table. ValueError names the file and what a record lacks."""
     records = json.loads(table.read_text()) if table.exists() else []
     for record in records:
         missing = {"function", "ranks", "nodes", "up_to_bytes", "algorithm"} - set(record)
@@ -57,7 +58,7 @@ def _table() -> list[dict[str, Any]]:
 
 
 def _rule(function: str, nbytes: int, nodes: int | None) -> list[str]:
-    """Names in the order of preference; the last ones work for every layout."""
+    """Return names in the order of preference; the last ones work for every layout."""
     within = ["shared_memory"] if nodes == 1 else ["hierarchical"] if nodes else []
     short = nbytes <= SHORT_BYTES
     return {

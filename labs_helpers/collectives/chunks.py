@@ -1,10 +1,10 @@
-"""How n elements are cut into chunks, one for each rank."""
+"""Split n elements into chunks, one per rank."""
 
 
 def chunk_bounds(n: int, parts: int) -> list[tuple[int, int]]:
-    """`parts` neighbouring (start, stop) that cover range(n); the first n % parts are one element longer.
+    """Return `parts` adjacent (start, stop) that cover range(n); the first n % parts are one element longer.
 
-    n: elements ≥ 0. parts ≥ 1; with more parts than elements the last ones are empty. Raises ValueError.
+    n: elements ≥ 0. parts ≥ 1; if there are more parts than elements, the last ones are empty. Raises ValueError.
     """
     if n < 0:
         raise ValueError(f"n must not be negative, but is {n}")

@@ -1,9 +1,9 @@
-"""What a collective should take: α–β–γ costs of every algorithm, fitted to this machine, and where two of them cross.
+"""Predict the time of a collective from α–β–γ costs fitted to this machine, and find where two algorithms cross.
 
-A message of n bytes takes α + nβ seconds and adding n bytes to others takes nγ, as in Thakur, Rabenseifner, Gropp,
+A message of n bytes takes α + nβ seconds, and adding n bytes to others takes nγ, as in Thakur, Rabenseifner, Gropp,
 "Optimization of collective communication operations in MPICH" (2005). Shared memory sends nothing: its costs are
-barriers and copies, so the model has a fourth number, the seconds per byte of a local copy. Left at 0, it is the
-paper's.
+barriers and copies. So the model has a fourth number, the seconds per byte of a local copy. With 0 for it, the model is
+the paper's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# busbw / algbw as nccl-tests define it: the share of the bytes that the busiest link cannot be spared.
+# busbw / algbw as nccl-tests define it: the share of the bytes that the busiest link has to carry.
 BUS_FACTOR: dict[str, Callable[[int], float]] = {
     "allreduce": lambda ranks: 2 * (ranks - 1) / ranks,
     "reduce_scatter": lambda ranks: (ranks - 1) / ranks,
@@ -25,10 +25,10 @@ BUS_FACTOR: dict[str, Callable[[int], float]] = {
 
 
 class Terms(NamedTuple):
-    """An algorithm's critical path: messages one after the other, and what is sent, reduced and copied along it.
+    """The critical path of an algorithm: sequential messages, and the data sent, reduced and copied along it.
 
-    The last three are in units of n, the collective's bytes: the buffer of all-reduce and broadcast, the send buffer
-    of reduce-scatter and all-to-all, the receive buffer of all-gather.
+    The last three are in units of n, the collective's bytes: the buffer of all-reduce and broadcast, the send buffer of
+    reduce-scatter and all-to-all, the receive buffer of all-gather.
     """
 
     messages: float
@@ -36,7 +36,7 @@ class Terms(NamedTuple):
     reduced: float = 0.0
     copied: float = 0.0
 
-    def __add__(self, other: Terms) -> Terms:  # type: ignore[override]  # sums, where a tuple would be longer
+    def __add__(self, other: Terms) -> Terms:  # type: ignore[override]  # adds, where a tuple would get longer
         return Terms(*(a + b for a, b in zip(self, other, strict=True)))
 
 
@@ -50,7 +50,7 @@ class Costs:
     copy: float = 0.0
 
     def seconds(self, terms: Terms, nbytes: float) -> float:
-        """The time of a critical path at n = nbytes."""
+        """Return the time of a critical path at n = nbytes."""
         per_byte = terms.sent * self.beta + terms.reduced * self.gamma + terms.copied * self.copy
         return terms.messages * self.alpha + nbytes * per_byte
 
@@ -62,9 +62,9 @@ class Costs:
 
 
 def terms(function: str, algorithm: str, ranks: int, nodes: int = 1) -> Terms:
-    """The critical path of one algorithm on `ranks` ranks; `nodes` matters to the hierarchical one alone.
+    """Return the critical path of one algorithm on `ranks` ranks; `nodes` only matters to the hierarchical one.
 
-    ValueError for a function or algorithm without a model ('native' and 'auto' have none) and for ranks or nodes < 1.
+    ValueError for a function or algorithm without a model ('native' and 'auto' have none), and for ranks or nodes < 1.
     """
     if (function, algorithm) not in _MODELS:
         known = ", ".join(f"{f} {a}" for f, a in _MODELS)
@@ -78,16 +78,16 @@ def terms(function: str, algorithm: str, ranks: int, nodes: int = 1) -> Terms:
 
 
 def cost(function: str, algorithm: str, ranks: int, nbytes: float, costs: Costs, nodes: int = 1) -> float:
-    """Seconds that the model predicts. Raises as `terms` does."""
+    """Return the predicted seconds. Raises as `terms` does."""
     return costs.seconds(terms(function, algorithm, ranks, nodes), nbytes)
 
 
 def crossover(
     function: str, few_messages: str, few_bytes: str, ranks: int, costs: Costs, nodes: int = 1
 ) -> float | None:
-    """The bytes from which on `few_bytes` takes less time than `few_messages`; None where there is no such size.
+    """Return the bytes from which on `few_bytes` takes less time than `few_messages`; None if there is no such size.
 
-    Both costs are straight lines in n, so there is one crossing at the most. 0 where `few_bytes` starts lower.
+    Both costs are straight lines in n, so they cross at most once. 0 if `few_bytes` starts lower.
     """
     low, high = (terms(function, name, ranks, nodes) for name in (few_messages, few_bytes))
     start = costs.seconds(high, 0) - costs.seconds(low, 0)
@@ -98,10 +98,10 @@ def crossover(
 
 
 def fit(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]:
-    """(α, β) of time = α + size·β by least squares of the *relative* errors; neither is negative.
+    """Fit (α, β) of time = α + size·β by least squares of the *relative* errors; neither is negative.
 
-    Relative, because absolute errors would let the largest messages alone decide, and α be noise.
-    ValueError for fewer than two different sizes, and for times that are not positive.
+    With absolute errors the largest messages alone would decide, and α would be noise. ValueError for fewer than two
+    different sizes, and for times that are not positive.
     """
     n, times = np.asarray(sizes, float), np.asarray(seconds, float)
     if n.shape != times.shape or len(set(n.tolist())) < 2:
@@ -114,19 +114,21 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]
     scaled, ones = columns / lengths, np.ones(n.size)
     found = np.linalg.lstsq(scaled, ones, rcond=None)[0]
     if found.min() < 0:
-        alone = np.maximum(0, scaled.T @ ones)  # least squares with the other one fixed at 0
+        alone = np.maximum(0, scaled.T @ ones)  # least squares with the other parameter fixed at 0
         found = np.where(found > 0, alone, 0)
     alpha, beta = (found / lengths).tolist()
     return alpha, beta
 
 
 def _log2(ranks: int) -> int:
-    """Of the largest power of two within ranks: the steps of the algorithms that pair ranks up."""
+    """Return the log₂ of the largest power of two up to `ranks`: the number of steps of algorithms that pair ranks
+    up."""
     return ranks.bit_length() - 1
 
 
 def _fold(ranks: int) -> Terms:
-    """Ranks beyond a power of two leave their data with a neighbour first and get the result last: see fold.py."""
+    """Return the terms of the ranks beyond a power of two, which send their data to a neighbor first and receive the
+    result last; see fold.py."""
     return Terms(2, 2, 1) if ranks > 2 ** _log2(ranks) else Terms(0)
 
 
@@ -151,9 +153,10 @@ def _tree_depth(ranks: int) -> int:
     return (ranks - 1).bit_length()
 
 
-# A barrier of flags in shared memory is charged as one message: written here, seen there.
+# A barrier of flags in shared memory costs one message: written on one rank, seen on another.
 def _hierarchical(ranks: int, nodes: int) -> Terms:
-    """Copy in, barrier, reduce the own slice, barrier, Rabenseifner's between the leaders, barrier, copy out."""
+    """Return the terms of: copy in, barrier, reduce the own slice, barrier, Rabenseifner's between the leaders,
+    barrier, copy out."""
     within = ranks // nodes
     between = _rabenseifner(nodes)._replace(copied=0) if nodes > 1 else Terms(0)
     return Terms(3, reduced=(within - 1) / within, copied=2) + between

@@ -1,4 +1,4 @@
-"""A communicator that counts what its rank really sends, to be held against an algorithm's formula."""
+"""A communicator that counts what its rank actually sends, to compare with an algorithm's formula."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from labs_helpers.practice.communicator import constant
 from labs_helpers.practice.message_buffer import elements
 from labs_helpers.practice.place import OWN_FILES
 
-OWN_FILES.add(__file__)  # an error names the line that called the communicator, not the one in here
+OWN_FILES.add(__file__)  # an error's message names the line that called the communicator, not the line here
 _COUNTED = ("Send", "Ssend", "Isend", "Issend", "Sendrecv")
 _PASSED_ON = ("Get_rank", "Get_size", "rank", "size", "Recv", "Irecv", "Barrier")
 
 
 class CountingComm:
-    """Wraps a communicator, an mpi4py one or that of a practice rank, and has its point-to-point methods.
+    """Wraps a communicator, mpi4py's or a practice rank's, and has its point-to-point methods.
 
-    `bytes_sent` and `messages_sent` of this rank since it was made, or since `reset()`. What goes to MPI.PROC_NULL
-    is not sent; what a rank sends to itself is. MPI's own collectives, whose messages nobody sees, raise
-    AttributeError.
+    `bytes_sent` and `messages_sent` count what this rank has sent since the object was created, or since `reset()`.
+    Messages to MPI.PROC_NULL do not count; messages to the rank itself do. MPI's own collectives, whose messages are
+    invisible, raise AttributeError.
     """
 
     def __init__(self, comm):

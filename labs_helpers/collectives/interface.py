@@ -1,13 +1,13 @@
-"""The collectives of this course, called as in mpi4py, with an algorithm to choose.
+"""The collectives of this course, with mpi4py's signatures and a choice of algorithm.
 
-Buffers are C-contiguous NumPy arrays of numbers or of bool, any count from 0 up; comm is an MPI communicator or one of
-practice ranks (practice.py), with any number of ranks. `op` is MPI.SUM, MIN, MAX, PROD, another predefined one,
-an operation made by MPI.Op.Create, or None for MPI.SUM; which dtypes it reduces is MPI's table (operations.py).
-All messages carry the tag messages.TAG: keep it free on comm.
+Buffers are C-contiguous NumPy arrays of numbers or of bool, with any count from 0 up. comm is an MPI communicator or
+one of practice ranks (practice.py), with any number of ranks. `op` is MPI.SUM, MIN, MAX, PROD, another predefined one,
+an operation created by MPI.Op.Create, or None for MPI.SUM; MPI's table says which dtypes it reduces (operations.py).
+All messages carry the tag messages.TAG, so keep it free on comm.
 
-Errors are TypeError and ValueError and name the argument. With validate=True the ranks compare their calls first
-(agreement.py): when these differ, or a rank refuses its arguments, every rank raises. With validate=False such a
-difference may hang; a rank's own arguments are looked at either way. All ranks have to pass the same `validate`.
+Errors are TypeError and ValueError and name the argument. With validate=True the ranks first compare their calls
+(agreement.py). If these differ, or if a rank refuses its arguments, every rank raises. With validate=False such a
+difference may hang; a rank's own arguments are checked either way. All ranks have to pass the same `validate`.
 """
 
 import functools
@@ -90,9 +90,9 @@ MPI_ONLY = {"shared_memory", "hierarchical", "native"}
 def allreduce(
     comm: Comm, send: Any, recv: Array, op: Op = None, algorithm: str = "auto", validate: bool = True
 ) -> None:
-    """recv ← send of rank 0 ∘ send of rank 1 ∘ …, on every rank.
+    """Compute recv ← send of rank 0 ∘ send of rank 1 ∘ …, on every rank.
 
-    send: (n,) or any shape, not changed; MPI.IN_PLACE: recv holds this rank's input. recv: as send.
+    send: (n,) or any shape, unchanged; MPI.IN_PLACE: recv holds this rank's input. recv: as send.
     """
     try:
         if remembered.repeat(comm, send, recv, op, algorithm, validate):
@@ -115,13 +115,13 @@ def allreduce(
     except Differs:
         source, _ = buffers.allreduce_buffers(comm, op, send, recv)
         tell(comm, _description("allreduce", source, send, op, algorithm))
-    segment = _segment_for(comm, source, op, algorithm)  # by now there is one, if the algorithm makes one
+    segment = _segment_for(comm, source, op, algorithm)  # it exists by now, if the algorithm creates one
     remembered.keep(comm, send, recv, op, algorithm, number, segment, run)
 
 
 def _segment_for(comm: Comm, source: Array, op: Op, algorithm: str) -> Segment | None:
-    """Where an all-reduce's own first barrier compares the ranks' calls; None where they do it before. As each rank
-    finds it for its own call, ranks in the same call find the same."""
+    """Return the segment on which an all-reduce's own first barrier compares the ranks' calls; None if they compare
+    before. Each rank derives it from its own call, so ranks in the same call find the same one."""
     segment = find_kept(comm, "segment")
     if segment is not None and algorithm == "auto":
         algorithm = _automatic("allreduce", comm, source, op)
@@ -131,9 +131,9 @@ def _segment_for(comm: Comm, source: Array, op: Op, algorithm: str) -> Segment |
 def reduce_scatter(
     comm: Comm, send: Array, recv: Array, op: Op = None, algorithm: str = "ring", validate: bool = True
 ) -> None:
-    """recv ← this rank's chunk of the reduction of all ranks' send.
+    """Compute recv ← this rank's chunk of the reduction of all ranks' send.
 
-    send: n elements, not changed. recv: as many as chunk `rank` of `chunk_bounds(n, size)` has.
+    send: n elements, unchanged. recv: as many as chunk `rank` of `chunk_bounds(n, size)` has.
     """
     check = buffers.reduce_scatter_buffers
     run, (source, target) = _prepare("reduce_scatter", comm, check, (send, recv), op, algorithm, validate)
@@ -141,14 +141,14 @@ def reduce_scatter(
 
 
 def allgather(comm: Comm, send: Array, recv: Array, algorithm: str = "ring", validate: bool = True) -> None:
-    """recv ← send of rank 0, then of rank 1 … send: n elements on every rank. recv: size · n elements."""
+    """Compute recv ← send of rank 0, then of rank 1 … send: n elements on every rank. recv: size · n elements."""
     check = buffers.allgather_buffers
     run, (source, target) = _prepare("allgather", comm, check, (send, recv), None, algorithm, validate)
     run(comm, source, target)
 
 
 def broadcast(comm: Comm, buffer: Array, root: int = 0, algorithm: str = "binomial", validate: bool = True) -> None:
-    """buffer ← buffer of rank `root`, on every rank. buffer: n elements."""
+    """Compute buffer ← buffer of rank `root`, on every rank. buffer: n elements."""
 
     def check(comm: Comm, op: Op, buffer: Array) -> tuple[Array, int]:
         if not isinstance(root, int | np.integer) or isinstance(root, bool):
@@ -162,7 +162,7 @@ def broadcast(comm: Comm, buffer: Array, root: int = 0, algorithm: str = "binomi
 
 
 def alltoall(comm: Comm, send: Array, recv: Array, algorithm: str = "pairwise", validate: bool = True) -> None:
-    """Block s of recv ← block `rank` of rank s's send. send, recv: size · m elements, blocks of m."""
+    """Compute block s of recv ← block `rank` of rank s's send. send, recv: size · m elements, blocks of m."""
     check = buffers.alltoall_buffers
     run, (source, target) = _prepare("alltoall", comm, check, (send, recv), None, algorithm, validate)
     run(comm, source, target)
@@ -178,8 +178,8 @@ def _prepare(
     validate: bool,
     root: int | None = None,
 ) -> tuple[Callable[..., None], tuple[Array, Any]]:
-    """(the algorithm's function, the flat buffers), once this rank's arguments are found good, and all ranks' alike
-    if `validate`. Without that it has to be quick: an all-reduce of 8 bytes takes 5 µs."""
+    """Check this rank's arguments and, with `validate`, that all ranks agree; return (the algorithm's function, the
+    flat buffers). Without `validate` it has to be quick: an all-reduce of 8 bytes takes 5 µs."""
     if validate:
         ready = _check_own(function, comm, check, arrays, op, algorithm)
         agree(comm, _description(function, ready[1][0], arrays[0], op, algorithm, root))
@@ -194,8 +194,8 @@ def _prepare(
 def _check_own(
     function: str, comm: Comm, check: Callable[..., tuple[Array, Any]], arrays: tuple[Any, ...], op: Op, algorithm: str
 ) -> tuple[Callable[..., None], tuple[Array, Any]]:
-    """As `_prepare`. If this rank finds fault with its arguments, every rank of a validated call raises."""
-    _look_up(function, _kind(comm), "auto")  # ranks of two groups could not even agree
+    """Do the same as `_prepare`. If this rank refuses its arguments, every rank of a validated call raises."""
+    _look_up(function, _kind(comm), "auto")  # ranks of two groups cannot even compare calls
     try:
         run, flat = _prepare(function, comm, check, arrays, op, algorithm, validate=False)
         if len(arrays) == 2 and not buffers.is_in_place(arrays[0]):
@@ -217,7 +217,7 @@ def _kind(comm: Comm) -> Any:  # mypy takes a class for unhashable
 def _description(
     function: str, source: Array, send: Any, op: Op, algorithm: str, root: int | None = None
 ) -> dict[str, Any]:
-    """Of a call, to compare between ranks. The sizes of what arrives follow from those of what is sent."""
+    """Describe a call for comparison between ranks. The sizes of what arrives follow from those of what is sent."""
     in_place = buffers.is_in_place(send)
     name = "buffer" if function == "broadcast" else "recv" if in_place else "send"
     return {
@@ -232,7 +232,7 @@ def _description(
 
 
 def _refuse(comm: Comm, error: Exception) -> None:
-    """Let the others know; here the error itself says more."""
+    """Tell the other ranks; on this one the error itself says more."""
     try:
         agree(comm, refusal(error))
     except ValueError as told:
@@ -241,7 +241,7 @@ def _refuse(comm: Comm, error: Exception) -> None:
 
 @functools.cache
 def _look_up(function: str, kind: type, algorithm: str) -> Callable[..., None]:
-    """The algorithm's function. Raises ValueError or TypeError for what cannot be on such a comm."""
+    """Return the algorithm's function. ValueError or TypeError if it cannot run on such a comm."""
     if algorithm not in ALGORITHMS[function]:
         raise ValueError(
             f"algorithm {algorithm!r} is not known to {function}; it knows {', '.join(ALGORITHMS[function])}"

@@ -1,7 +1,7 @@
-"""Which ranks share a node, and what is kept with a communicator and goes when it is freed.
+"""Find out which ranks share a node, and keep objects with a communicator until it is freed.
 
-A node is a group of ranks that can share memory. `pretend_nodes` declares smaller ones, so that what happens
-between nodes can be tried on one machine.
+A node is a group of ranks that can share memory. `pretend_nodes` declares smaller ones, so that you can try
+communication between nodes on one machine.
 """
 
 import atexit
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from labs_helpers.launch.flavour import find_mpi
 
-_kept = {}  # (kind, a communicator's handle) → (number, what it keeps)
-_keys = {}  # kind → MPI's key of the attribute whose deletion tells that a communicator is freed
+_kept = {}  # (kind, a communicator's handle) → (number, the kept object)
+_keys = {}  # kind → MPI's key of the attribute whose deletion signals that a communicator is freed
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """`node`: communicator of this rank's node. `leaders`: of the first rank of every node, None elsewhere.
-    `number_of_nodes`, and `in_order`: whether each node holds consecutive ranks."""
+    """The layout. `node`: communicator of this rank's node. `leaders`: of the first rank of every node, None
+    elsewhere. `number_of_nodes`; `in_order`: True if each node holds consecutive ranks."""
 
     node: object
     leaders: object
@@ -32,14 +32,14 @@ class Nodes:
 
 
 def nodes_of(comm) -> Nodes:
-    """The layout of an MPI communicator; a collective call the first time."""
+    """Return the layout of an MPI communicator; the first call is collective."""
     return kept_with(comm, "nodes", lambda comm: _make(comm, comm.Split_type(find_mpi().COMM_TYPE_SHARED)))
 
 
 def pretend_nodes(comm, ranks_per_node: int) -> Nodes:
     """Let `ranks_per_node` consecutive ranks count as a node from now on (collective, on ranks of one node).
 
-    Raises ValueError if comm's layout has been looked at already, or ranks_per_node is below 1.
+    Raises ValueError if comm's layout was already used, or if ranks_per_node is below 1.
     """
     if ranks_per_node < 1:
         raise ValueError(f"ranks_per_node must be at least 1, but is {ranks_per_node}")
@@ -56,7 +56,7 @@ def pretend_nodes(comm, ranks_per_node: int) -> Nodes:
 
 
 def is_mpi(comm) -> bool:
-    """Whether comm is a communicator of MPI's own, and no practice or counting one."""
+    """Return True if comm is MPI's own communicator, rather than a practice or counting one."""
     return is_mpi_type(type(comm))
 
 
@@ -66,7 +66,8 @@ def is_mpi_type(kind: type) -> bool:
 
 
 def kept_with(comm, kind: str, make):
-    """The object of this kind that comm keeps; made by `make(comm)` at first. Its `free()` is called with comm's.
+    """Return the object of this kind that comm keeps; `make(comm)` creates it first. Its `free()` is called with
+    comm's.
 
     Duplicates of comm do not inherit it. Raises TypeError if comm is not MPI's.
     """
@@ -77,7 +78,7 @@ def kept_with(comm, kind: str, make):
 
 
 def find_kept(comm, kind: str):
-    """What comm keeps of this kind, or None."""
+    """Return the object of this kind that comm keeps, or None."""
     try:
         return _kept[kind, comm.handle][1]
     except (KeyError, AttributeError):
@@ -93,7 +94,7 @@ def _keep(comm, kind: str, make):
         _keys[kind] = find_mpi().Comm.Create_keyval(delete_fn=_let_go)
     number = comm.bcast((find_mpi().COMM_WORLD.Get_rank(), next(_numbers)))
     value = make(comm)
-    _kept[kind, comm.handle] = number, value  # asking MPI for an attribute takes a tenth of the shortest all-reduce
+    _kept[kind, comm.handle] = number, value  # reading an attribute from MPI takes a tenth of the shortest all-reduce
     comm.Set_attr(_keys[kind], kind)
     return value
 
@@ -108,8 +109,9 @@ def _free(key: tuple) -> None:
 
 
 def _free_all() -> None:
-    """Before MPI ends: it would free the windows of communicators that nobody freed, each rank in the order in which
-    it made them. Freeing is collective, and threads may have made them in another order on another rank."""
+    """Free everything before MPI ends. MPI would free the windows of unfreed communicators in the order in which
+    each rank created them. Freeing is collective, and threads may have created them in another order on another
+    rank."""
     if not find_mpi().Is_finalized():
         for key in sorted(_kept, key=lambda key: _kept[key][0]):
             _free(key)

@@ -1,10 +1,10 @@
-"""Race all-reduce on two pretended nodes of four ranks, over a slow link, a fast one, and in one node's shared memory.
+"""Race all-reduce on two simulated nodes of four ranks, over a slow link, a fast one, and in one node's shared memory.
 
     python -m labs_helpers.collectives.nodes_study          # as root; two minutes
     python -m labs_helpers.collectives.nodes_study --quick
 
-Each link is measured before the race, and named for what was measured. Its prediction has an α and β for each kind of
-link: inside a node those of all pairs at once, between nodes those of a cable, which all ranks of a node share.
+Each link is measured before the race and named for the result. Its prediction has one α and β per kind of link: inside
+a node those of all pairs at the same time; between nodes those of a cable, which all ranks of a node share.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ SHARED_MEMORY = "shared memory"
 
 
 def terms(algorithm: str, ranks_per_node: int, nodes: int) -> tuple[Terms, Terms]:
-    """An all-reduce's critical path inside the nodes and between them, for ranks that are in order of their nodes.
+    """Return an all-reduce's critical path inside the nodes and between them, for ranks ordered by node.
 
-    Between nodes 'sent' is what leaves one node by its cable, in one direction. ValueError for an algorithm without a
-    model, and, except for the ring, unless both counts are powers of two.
+    Between nodes, 'sent' is what leaves one node by its cable, in one direction. ValueError for an algorithm without a
+    model and, except for the ring, unless both counts are powers of two.
     """
     whole = terms_of("allreduce", algorithm, ranks_per_node * nodes, nodes)
     if nodes == 1:
@@ -44,7 +44,7 @@ def terms(algorithm: str, ranks_per_node: int, nodes: int) -> tuple[Terms, Terms
     if ranks_per_node & (ranks_per_node - 1) or nodes & (nodes - 1):
         raise ValueError(f"{nodes} nodes of {ranks_per_node} ranks: both have to be powers of two for {algorithm}")
     steps, share = nodes.bit_length() - 1, 1 - 1 / nodes
-    # What a rank sends to another node, and how many of a node do so at once.
+    # What a rank sends to another node, and how many ranks of a node do so at the same time.
     between, at_once = {
         "recursive_doubling": (Terms(steps, steps), ranks_per_node),
         "rabenseifner": (Terms(2 * steps, 2 * share / ranks_per_node), ranks_per_node),
@@ -57,7 +57,8 @@ def terms(algorithm: str, ranks_per_node: int, nodes: int) -> tuple[Terms, Terms
 
 
 def predict(rows, link: str, algorithm: str, nbytes: float) -> float:
-    """Seconds that an all-reduce of n = nbytes should take over a link of the records (`link`), by its α and β."""
+    """Return the predicted seconds of an all-reduce of n = nbytes over a link of the records (`link`), from its α
+    and β."""
     rows = rows[rows["link"] == link]
     nodes, ranks_per_node = (int(rows[name].iloc[0]) for name in ("nodes", "ranks_per_node"))
     inside, between = terms(algorithm, ranks_per_node, nodes)
@@ -66,13 +67,14 @@ def predict(rows, link: str, algorithm: str, nbytes: float) -> float:
 
 
 def costs_between(rows) -> Costs:
-    """α and β of the cable between nodes, from the records of one link."""
+    """Return α and β of the cable between nodes, from the records of one link."""
     (record,) = latest(rows, "link").tail(1).to_dict("records")
     return Costs(record["alpha_us"] / 1e6, record["beta_ns"] / 1e9)
 
 
 def measure(rate: str | None, shared: bool = False, sizes: Iterable[int] = SIZES, timeout: float = 240) -> list[dict]:
-    """Records over the link asked for; `shared`: of as many ranks in one node. Raises as `pretend_nodes` does."""
+    """Return records over the requested link; `shared`: of as many ranks on one node. Raises as `pretend_nodes`
+    does."""
     from labs_helpers.collectives.study import race_on
 
     nodes = 1 if shared else NODES
@@ -85,12 +87,12 @@ def measure(rate: str | None, shared: bool = False, sizes: Iterable[int] = SIZES
         records.append(link.record())
     name = link.name if link else SHARED_MEMORY
     same = {"study": STUDY.name, "link": name, "asked": rate, "nodes": nodes, "ranks_per_node": per_node}
-    # The middle of three rounds is in the race; MPI is known to its ranks alone.
+    # The race keeps the middle of three rounds; only its ranks know MPI.
     return [same | record | {"setting": "default", "on": {"mpi": library}} for record in records]
 
 
 def table(rows, link: str) -> str:
-    """Median times in µs over one link, by size and algorithm; behind each the prediction over it."""
+    """Return median times in µs over one link, by size and algorithm, each followed by its prediction."""
     race = latest(rows[rows["link"] == link], "race")
     shown = race.pivot_table(index="bytes", columns="algorithm", values="median_us")
     for name in shown.columns.drop(NATIVE):
@@ -106,7 +108,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if reason := can_pretend():
         parser.error(f"nodes cannot be pretended here: {reason}")
-    os.environ["LABS_DEVICE"] = "cpu"  # a GPU has no part in this
+    os.environ["LABS_DEVICE"] = "cpu"  # no GPU takes part
     machine, sizes = cores_label(), SIZES[::3] if given.quick else SIZES
     records = []
     for rate, shared in (*((rate, False) for rate in RATES), (None, True)):

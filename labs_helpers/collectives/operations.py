@@ -1,7 +1,7 @@
 """The local half of a reduction: a ∘ b on two buffers of one rank.
 
-An operation `op` is MPI.SUM, PROD, MIN or MAX, another MPI.Op (MPI.Op.Create makes one), or the NumPy function of
-the four; None is the sum. So practice ranks need no MPI. MIN and MAX follow NumPy: a NaN stays NaN.
+An operation `op` is MPI.SUM, PROD, MIN or MAX, another MPI.Op (created by MPI.Op.Create), or the NumPy function of the
+four; None is the sum. So practice ranks need no MPI. MIN and MAX follow NumPy: a NaN stays NaN.
 """
 
 import numpy as np
@@ -16,17 +16,17 @@ TRUTH = frozenset([np.dtype(bool)])
 # (MINLOC, MAXLOC), or nothing outside of windows (REPLACE, NO_OP).
 _REDUCES = {"SUM": NUMBERS, "PROD": NUMBERS, "MIN": REALS, "MAX": REALS}
 _REDUCES |= dict.fromkeys(("LAND", "LOR", "LXOR"), INTEGERS | TRUTH) | dict.fromkeys(("BAND", "BOR", "BXOR"), INTEGERS)
-PIECE = 8192  # elements reduced at once: `out`, which is read and written for every row, stays in the L1 or L2 cache
+PIECE = 8192  # elements per block: `out`, which is read and written for every row, stays in the L1 or L2 cache
 _NAMES = {np.add: "SUM", np.multiply: "PROD", np.minimum: "MIN", np.maximum: "MAX"}
-# Filled once MPI is there. Pairs, as an MPI.Op cannot be the key of a dict:
+# Filled when MPI is loaded. Pairs, because an MPI.Op cannot be the key of a dict:
 _UFUNCS = []  # (MPI.Op, ufunc)
 _TYPES = []  # (predefined operation, the dtypes that it reduces)
 
 
 def find_ufunc(op):
-    """The NumPy function that computes `op`, or None where only MPI can.
+    """Return the NumPy function that computes `op`, or None if only MPI can.
 
-    Raises TypeError or ValueError, naming `op`, for what is no operation or has been freed.
+    Raises TypeError or ValueError, naming `op`, if it is no operation or has been freed.
     """
     if op is None:
         return np.add
@@ -46,12 +46,12 @@ def find_ufunc(op):
 
 
 def is_commutative(op) -> bool:
-    """Whether a ∘ b = b ∘ a, as the operation's maker says."""
+    """Return True if a ∘ b = b ∘ a, as the operation's author declared."""
     return find_ufunc(op) is not None or op.is_commutative
 
 
 def types_of(op) -> frozenset:
-    """The dtypes that `op` reduces. Raises as `find_ufunc`."""
+    """Return the dtypes that `op` reduces. Raises as `find_ufunc`."""
     if op is None:
         return NUMBERS
     for known, types in _TYPES:
@@ -66,7 +66,7 @@ def types_of(op) -> frozenset:
 
 
 def operation_name(op) -> str:
-    """'SUM' for MPI.SUM; operations that a program made have no names and are all 'user-defined'."""
+    """Return 'SUM' for MPI.SUM; operations created by a program have no names and are all 'user-defined'."""
     ufunc = find_ufunc(op)
     if ufunc is not None:
         return _NAMES[ufunc]
@@ -77,9 +77,9 @@ def operation_name(op) -> str:
 
 
 def reduce_local(op, a, inout) -> None:
-    """inout ← a ∘ inout, element by element; a and inout: contiguous arrays of one size and dtype.
+    """Compute inout ← a ∘ inout, element by element; a and inout: contiguous arrays of one size and dtype.
 
-    The order of the two is that of MPI_Reduce_local. Raises ValueError if the operation does not know the dtype.
+    The order of the two is that of MPI_Reduce_local. Raises ValueError if the operation does not support the dtype.
     """
     ufunc = find_ufunc(op)
     if ufunc is not None:
@@ -92,10 +92,10 @@ def reduce_local(op, a, inout) -> None:
 
 
 def combine(op, theirs, mine, theirs_first: bool) -> None:
-    """mine ← theirs ∘ mine, or mine ∘ theirs where their ranks come after mine; may overwrite theirs.
+    """Compute mine ← theirs ∘ mine, or mine ∘ theirs if their ranks come after mine; may overwrite theirs.
 
-    Both partners of an exchange keep this order: bit by bit a product of complex numbers does not commute, nor does the
-    maximum of 0 and −0.
+    Both partners of an exchange keep this order: bit for bit, a product of complex numbers does not commute, nor does
+    the maximum of 0 and −0.
     """
     exact = find_ufunc(op) is np.add or mine.dtype.kind in "iub"
     if theirs_first or (exact and is_commutative(op)):
@@ -106,7 +106,7 @@ def combine(op, theirs, mine, theirs_first: bool) -> None:
 
 
 def reduce_two(op, first, second, out) -> None:
-    """out ← first ∘ second; out may be one of them."""
+    """Compute out ← first ∘ second; out may be one of them."""
     ufunc = find_ufunc(op)
     if ufunc is not None:
         ufunc(first, second, out)
@@ -117,7 +117,7 @@ def reduce_two(op, first, second, out) -> None:
 
 
 def reduce_rows(op, rows, out) -> None:
-    """out ← rows[0] ∘ rows[1] ∘ …, in this order. rows: (ranks, n), each row contiguous; out: (n,)."""
+    """Compute out ← rows[0] ∘ rows[1] ∘ …, in this order. rows: (ranks, n), each row contiguous; out: (n,)."""
     ufunc = find_ufunc(op)
     if ufunc is None:
         out[...] = rows[-1]

@@ -1,9 +1,9 @@
-"""All-reduces that were done before: a call like an earlier one goes straight to what that one has settled.
+"""Repeat all-reduces: a call like an earlier one reuses everything that the earlier call prepared.
 
-What a rank remembers is its own affair: that this dtype, shape, op and algorithm go together, and how it is done.
-Unless validate=False says not to, it is asked every time whether the others are in the same call (agreement.py). So a
-rank that remembers a call meets one that does not, and a difference is told as ever. Kept with the communicator's
-board, and gone with it.
+Each rank remembers by itself that this dtype, shape, op and algorithm go together, and how to run them. Unless
+validate=False, it still compares every call with the other ranks' (agreement.py). So a rank that remembers a call may
+meet one that does not, and differences are still reported. The memory belongs to the communicator's board and
+disappears with it.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ _Array = np.ndarray[Any, Any]
 
 
 def repeat(comm: Any, send: Any, recv: Any, op: Any, algorithm: Any, validate: bool) -> bool:
-    """Do an all-reduce as an earlier one. False, and nothing done, where there is none like it, or something is to be
-    said about the buffers. Raises Differs, on all ranks, if not all are in the same call."""
+    """Repeat an all-reduce. Return False and do nothing if there was none like it, or if the buffers need checking.
+    Raises Differs, on all ranks, if not all are in the same call."""
     try:
         run, _ = CALLS[comm.handle][recv.dtype, recv.shape, type(send), id(op), algorithm, validate]
     except (KeyError, AttributeError, TypeError):
@@ -53,10 +53,10 @@ def keep(
     segment: Segment | None,
     run: Callable[..., None],
 ) -> None:
-    """Remember a call that went well. Not those with an operation that a program made: it may free it and make another.
+    """Remember a successful call, unless a program created its operation, since it may free that and create another.
 
     number: of the call; None with validate=False. segment: where the algorithm's own first barrier compares numbers;
-    None where that is done before `run(comm, source, target, op)`.
+    None if that happens before `run(comm, source, target, op)`.
     """
     board = find_kept(comm, "board")
     if board is None or not (op is None or isinstance(op, np.ufunc) or op.is_predefined):

@@ -1,9 +1,9 @@
-"""Race the collectives of this folder against the native ones at their best, and fit the cost model.
+"""Race this package's collectives against the native ones at their best, and fit the cost model.
 
     python -m labs_helpers.collectives.study                      # this machine
     python -m labs_helpers.collectives.study --quick --ranks 4 --out /tmp/collectives.jsonl
 
-Every record carries the OMPI_MCA_* of its run. The fastest of ours at each size is what goes to the table of
+Every record carries the OMPI_MCA_* of its run. The fastest of ours at each size goes into the table of
 `algorithm="auto"`.
 """
 
@@ -31,8 +31,8 @@ QUICK_SIZES = tuple(2**i for i in (3, 6, 10, 13, 16, 20, 23, 26))
 
 
 def race_on(comm, function_algorithms: dict, sizes, seconds: float, ping_pong: bool) -> tuple[str, list[dict]]:
-    """What one run of ranks measures: MPI's version, and on rank 0 the records of the races, and the ping-pong if
-    wanted; [] elsewhere."""
+    """Measure one run of ranks; return MPI's version and, on rank 0, the records of the races and, if wanted, the
+    ping-pong; [] elsewhere."""
     from mpi4py import MPI
 
     from labs_helpers.collectives.race import ping_pong as local
@@ -55,12 +55,13 @@ def measure(
     every_setting: bool = True,
     turns: int = 1,
 ) -> list[dict]:
-    """Records of a whole race on `ranks` ranks: ours, native under every setting (or by default alone), ping-pong.
+    """Return the records of a whole race on `ranks` ranks: ours, native under every setting (or only by default),
+    ping-pong.
 
-    Ours and native by default run side by side in one start of the ranks; every other native setting has a start of
-    its own. One that fails or does not end is left out with a word. Raises what `run_on_ranks` does if ours fails.
-    turns: how often all of this is gone through. Of each measurement the middle one is kept, so that a machine that
-    slows down or speeds up meanwhile does so for all candidates.
+    Ours and native by default run side by side in one start of the ranks; every other native setting has its own start.
+    One that fails or hangs is reported and left out. Raises what `run_on_ranks` does if ours fails. turns: how often
+    all of this is repeated. Of each measurement the middle one is kept, so that a machine that slows down or speeds up
+    does so for all candidates.
     """
     return middle(
         [
@@ -89,14 +90,14 @@ def _measure_once(ranks: int, functions, sizes, seconds: float, timeout: float, 
             if first:
                 raise
             if SINGLE_COPY in setting.names.values():
-                refused = setting.env  # as in a container that forbids it: the others are raced without
+                refused = setting.env  # a container may forbid it; the others race without
             print(
                 f"{ranks} ranks: native, {' / '.join(set(setting.names.values()))}, is left out: "
                 f"{str(error).splitlines()[0]}",
                 flush=True,
             )
             continue
-        # The ranks' own view of MPI: this process has not started one.
+        # The ranks' own view of MPI, because this process has not started one.
         on = {"mpi": library, "mpi_settings": _mpi_settings(setting)}
         records += [
             {"study": "collectives", **record, "setting": setting.names.get(record.get("function"), DEFAULT), "on": on}
@@ -116,7 +117,7 @@ def main(arguments=None) -> None:
     parser.add_argument("--default-only", action="store_true", help="native by default alone, not under every setting")
     parser.add_argument("--table", type=file_to_write, help="write the data of algorithm='auto' to this JSON file")
     given = parser.parse_args(arguments)
-    # The processor is measured: a GPU beside it has no part in this, and torch need not look for it.
+    # This measures the processor, so torch need not look for a GPU.
     os.environ["LABS_DEVICE"] = "cpu"
     machine = cores_label()
     sizes, seconds, turns = (QUICK_SIZES, 0.03, 1) if given.quick else (SIZES, 0.06, 3)
@@ -141,12 +142,13 @@ def main(arguments=None) -> None:
 
 
 def _ours(algorithms) -> tuple[str, ...]:
-    """`auto` is made from this race, and on one machine the hierarchical way is the shared-memory one."""
+    """Return our candidates. `auto` is derived from this race, and on one machine the hierarchical algorithm is the
+    shared-memory one."""
     return tuple(name for name in algorithms if name not in (NATIVE, "auto", "hierarchical"))
 
 
 def _mpi_settings(setting: Setting) -> dict[str, str]:
-    """Every OMPI_MCA_* in the environment that `run_on_ranks` gives the ranks."""
+    """Return every OMPI_MCA_* in the environment that `run_on_ranks` gives the ranks."""
     environment = find_flavour().environment() | os.environ | setting.env
     return {name: value for name, value in sorted(environment.items()) if name.startswith("OMPI_MCA_")}
 

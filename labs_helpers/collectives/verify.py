@@ -1,6 +1,6 @@
-"""Every algorithm against the MPI library's own, on real ranks: all functions, sizes, dtypes and operations.
+"""Compare every algorithm with the MPI library's own on real ranks: all functions, sizes, dtypes and operations.
 
-The values are small integers, so that any order of operations gives the same numbers, exactly.
+The values are small integers, so any order of operations gives exactly the same numbers.
 """
 
 import itertools
@@ -27,10 +27,10 @@ def verify(
     validate: bool = False,
     left_out: Sequence[str] = (),
 ) -> tuple[int, str | None]:
-    """(number of cases, the first that differs from native on any rank, or None); the same on every rank.
+    """Return (number of cases, the first that differs from native on any rank, or None), the same on every rank.
 
-    Stops after the first combination of function, size and dtype that fails. Collective.
-    sizes: elements a rank sends, for alltoall elements a block. left_out: algorithms not to try.
+    Stops after the first combination of function, size and dtype that fails. Collective. sizes: elements that a rank
+    sends; for alltoall, elements per block. left_out: algorithms not to try.
     """
     count = 0
     for function, size, dtype in itertools.product(functions, sizes, dtypes):
@@ -123,7 +123,7 @@ def _algorithms(function: str, op, left_out) -> list[str]:
 
 
 def _operations(dtype) -> Iterator[tuple[object, str]]:
-    """Predefined ones, and for complex numbers two of a program's own (the caller frees these)."""
+    """Return predefined operations and, for complex numbers, two created ones (the caller frees these)."""
     MPI = find_mpi()
     yield from ((op, operation_name(op)) for op in (MPI.SUM, MPI.PROD))
     if dtype.kind != "c":
@@ -139,13 +139,13 @@ def _sum_and_sum(a, b, datatype) -> None:
 
 
 def _compose(a, b, datatype) -> None:
-    """p + iq stands for the map x → px + q; a ∘ b is the map b and then a."""
+    """Compose maps: p + iq stands for the map x → px + q, and a ∘ b is b followed by a."""
     a, b = np.frombuffer(a, complex), np.frombuffer(b, complex)
     b[...] = a.real * b.real + 1j * (a.real * b.imag + a.imag)
 
 
 def _values(comm, n: int, dtype) -> np.ndarray:
-    """Small integers, other ones on each rank and of each size; p = ±1 for maps, which stay small so."""
+    """Return small integers, different on each rank and for each size; p = ±1 for maps, which keeps them small."""
     random = np.random.default_rng([comm.Get_rank(), n])
     if dtype.kind == "c":
         return (random.choice([-1, 1], n) + 1j * random.integers(-3, 4, n)).astype(dtype)
@@ -153,7 +153,7 @@ def _values(comm, n: int, dtype) -> np.ndarray:
 
 
 def _guarded(n: int, dtype) -> tuple[np.ndarray, np.ndarray]:
-    """A buffer of n elements, and the larger one in whose middle it lies."""
+    """Return a buffer of n elements, and the larger array in whose middle it lies."""
     whole = np.full(n + 8, _GUARD, dtype)
     return whole[4 : n + 4], whole
 

@@ -1,1 +1,1 @@
-"""The collectives as messages, an algorithm a file."""
+"""The collectives as messages, one algorithm per file."""

@@ -1,4 +1,4 @@
-"""Broadcast along a binomial tree: in each round everybody who has the data sends it to one who has not.
+"""Broadcast along a binomial tree: in each round, every rank that has the data sends it to one that does not.
 
 ⌈log₂N⌉ rounds of n elements: time ⌈log₂N⌉(α + nβ). N − 1 messages in all; the root sends ⌈log₂N⌉ of them.
 """
@@ -7,13 +7,13 @@ from labs_helpers.collectives.algorithms.messages import receive, send
 
 
 def broadcast(comm, data, root: int) -> None:
-    """data: (n,), read at the root and written everywhere else."""
+    """Broadcast data: (n,), read at the root and written everywhere else."""
     size = comm.Get_size()
-    place = (comm.Get_rank() - root) % size  # the root stands at place 0
+    place = (comm.Get_rank() - root) % size  # the root has place 0
     distance = 1
     while distance < size and not place & distance:
         distance *= 2
-    if place:  # `distance` is the lowest bit of its place: the parent is the place without that bit
+    if place:  # `distance` is the lowest bit of this place; the parent's place lacks that bit
         receive(comm, data, (place - distance + root) % size)
     distance //= 2
     while distance:

@@ -1,7 +1,7 @@
-"""Any number of ranks for the algorithms that pair ranks up: the extra ones leave their data with a neighbour.
+"""Adapt algorithms that pair ranks up to any number of ranks: the extra ranks hand their data to a neighbor.
 
-With N = p + extra ranks, p the largest power of two, each of the first `extra` even ranks sends its vector to the
-odd rank above it, which then works for both (Rabenseifner 2004, §2.2). Neighbours keep the order of operands.
+With N = p + extra ranks and p the largest power of two, each of the first `extra` even ranks sends its vector to the
+odd rank above it, which then works for both (Rabenseifner 2004, §2.2). Neighbors keep the order of operands.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from labs_helpers.collectives.operations import combine
 
 @dataclass(frozen=True)
 class Fold:
-    """`size`: p ranks that work, numbered 0 … p − 1; `number`: this one's, None while another works for it."""
+    """`size`: p working ranks, numbered 0 … p − 1; `number`: this rank's number, None if another rank works for it."""
 
     rank: int
     size: int
@@ -28,7 +28,7 @@ class Fold:
 
     @property
     def serves(self) -> bool:
-        """Whether this rank works for the one below it too."""
+        """Return True if this rank also works for the one below it."""
         return self.rank < 2 * self.extra and self.rank % 2 == 1
 
     def rank_of(self, number: int) -> int:
@@ -36,7 +36,7 @@ class Fold:
 
 
 def fold(comm, data, op) -> Fold:
-    """Fold the extra ranks' data in: one message of n elements each. data: (n,), reduced in place."""
+    """Add the extra ranks' data to their neighbors': one message of n elements each. data: (n,), reduced in place."""
     size, rank = comm.Get_size(), comm.Get_rank()
     power = 1 << (size.bit_length() - 1)
     folded = Fold(rank, power, size - power)
@@ -50,7 +50,7 @@ def fold(comm, data, op) -> Fold:
 
 
 def unfold(comm, data, folded: Fold) -> None:
-    """Give the extra ranks the result: one message of n elements each."""
+    """Send the extra ranks the result: one message of n elements each."""
     if folded.number is None:
         receive(comm, data, folded.rank + 1)
     elif folded.serves:

@@ -1,7 +1,7 @@
-"""All-reduce over nodes: reduce within each node, all-reduce between the nodes' leaders, hand out within.
+"""All-reduce over nodes: reduce within each node, all-reduce between the nodes' leaders, distribute within each node.
 
-Within a node it goes through shared memory, between nodes by Rabenseifner's algorithm on messages of the leaders.
-So a node sends 2(M − 1)/M·n elements for M nodes, a power of two, however many ranks it has; n/B blocks of B
+Within a node the data goes through shared memory, and between nodes the leaders run Rabenseifner's algorithm with
+messages. So a node sends 2(M − 1)/M·n elements for M nodes, a power of two, however many ranks it has. n/B blocks of B
 elements (segment.py) make n/B·2·log₂M messages.
 """
 
@@ -13,7 +13,7 @@ from labs_helpers.collectives.shared_memory.segment import segment_of
 
 
 def allreduce(comm, source, target, op) -> None:
-    """source: (n,), target: (n,) of the same dtype; the two may be one array.
+    """All-reduce source: (n,) into target: (n,) of the same dtype; both may be the same array.
 
     Raises ValueError for an op that is not commutative if a node's ranks are not consecutive.
     """

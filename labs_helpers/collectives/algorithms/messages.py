@@ -1,10 +1,10 @@
-"""The messages of the algorithms: all carry one tag, since MPI keeps the order between two ranks."""
+"""The messages of the algorithms. All carry one tag, since MPI keeps the order between two ranks."""
 
 TAG = 0x7C0  # below 32,767, the least upper bound that MPI promises; a lab's own messages have small tags
 
 
 def exchange(comm, outgoing, dest: int, incoming, source: int) -> None:
-    """Send one array while another arrives: neither waits for the other, whatever their sizes."""
+    """Send one array while another arrives; neither waits for the other, whatever their sizes."""
     comm.Sendrecv(outgoing, dest, TAG, incoming, source, TAG)
 
 

@@ -1,7 +1,7 @@
-"""All-reduce the plain way: everybody sends to rank 0, which reduces and sends the result to everybody.
+"""All-reduce in the simplest way: every rank sends to rank 0, which reduces and sends the result to every rank.
 
-Rank 0 receives and sends N − 1 messages of n elements, one after another: time 2(N − 1)(α + nβ) + (N − 1)nγ,
-with α the latency of a message, β the time of one element on the wire, γ that of one operation.
+Rank 0 receives and sends N − 1 messages of n elements, one after another: time 2(N − 1)(α + nβ) + (N − 1)nγ, where α is
+the latency of a message, β the time of one element on the wire, and γ that of one operation.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from labs_helpers.collectives.operations import combine
 
 
 def allreduce(comm, source, target, op) -> None:
-    """source: (n,), target: (n,) of the same dtype; the two may be one array."""
+    """All-reduce source: (n,) into target: (n,) of the same dtype; both may be the same array."""
     rank, size = comm.Get_rank(), comm.Get_size()
     if source is not target:
         target[...] = source

@@ -1,4 +1,4 @@
-"""The MPI library's own collectives, to compare with. mpi4py must know the dtype."""
+"""The MPI library's own collectives, for comparison. mpi4py must know the dtype."""
 
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.operations import operation_name
@@ -28,6 +28,6 @@ def alltoall(comm, source, target) -> None:
 
 
 def _operation(op):
-    """MPI's operation also where a NumPy function or None stands for it."""
+    """Return MPI's operation, also for a NumPy function or None."""
     MPI = find_mpi()
     return op if isinstance(op, MPI.Op) else getattr(MPI, operation_name(op))

@@ -1,14 +1,15 @@
-"""All-to-all by pairwise exchange: in step s every rank sends to the one s above it and receives from s below.
+"""All-to-all by pairwise exchange: in step s every rank sends to the rank s above it and receives from the rank s
+below.
 
-N − 1 messages a rank of n/N elements each: time (N − 1)(α + n/N·β) (Thakur, Rabenseifner, Gropp 2005, §3.4).
-In each step every rank has one partner to send to and one to receive from, whether N is odd or even.
+N − 1 messages per rank of n/N elements each: time (N − 1)(α + n/N·β) (Thakur, Rabenseifner, Gropp 2005, §3.4). In each
+step every rank sends to one partner and receives from one, for odd and even N.
 """
 
 from labs_helpers.collectives.algorithms.messages import exchange
 
 
 def alltoall(comm, source, target) -> None:
-    """source: (n,), block r of n/N elements is for rank r. target: (n,), block r comes from rank r."""
+    """Exchange blocks. source: (n,), block r of n/N elements is for rank r. target: (n,), block r comes from rank r."""
     size, rank = comm.Get_size(), comm.Get_rank()
     outgoing, incoming = source.reshape(size, -1), target.reshape(size, -1)
     incoming[rank] = outgoing[rank]

@@ -14,7 +14,7 @@ from labs_helpers.collectives.operations import combine
 
 
 def allreduce(comm, source, target, op) -> None:
-    """source: (n,), target: (n,) of the same dtype; the two may be one array."""
+    """All-reduce source: (n,) into target: (n,) of the same dtype; both may be the same array."""
     if source is not target:
         target[...] = source
     folded = fold(comm, target, op)

@@ -1,8 +1,8 @@
-"""All-reduce by recursive doubling: log₂N exchanges of the whole vector, with the rank 1, 2, 4 … away.
+"""All-reduce by recursive doubling: log₂N exchanges of the whole vector, with the ranks 1, 2, 4 … away.
 
-Time log₂N·(α + n(β + γ)) for N a power of two (Thakur, Rabenseifner, Gropp 2005, §4.1): the fewest messages, so
-the one for short vectors. Other N: two more messages of n elements for each extra rank (fold.py). Operands keep
-their order, so that op need not be commutative.
+Time log₂N·(α + n(β + γ)) for N a power of two (Thakur, Rabenseifner, Gropp 2005, §4.1). It needs the fewest messages,
+so it suits short vectors. Other N: two more messages of n elements for each extra rank (fold.py). Operands keep their
+order, so op need not be commutative.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from labs_helpers.collectives.operations import combine
 
 
 def allreduce(comm, source, target, op) -> None:
-    """source: (n,), target: (n,) of the same dtype; the two may be one array."""
+    """All-reduce source: (n,) into target: (n,) of the same dtype; both may be the same array."""
     if source is not target:
         target[...] = source
     folded = fold(comm, target, op)

@@ -1,8 +1,8 @@
-"""Reduce-scatter by recursive halving: log₂N exchanges, of half the vector, a quarter, an eighth …
+"""Reduce-scatter by recursive halving: log₂N exchanges of half the vector, a quarter, an eighth …
 
-Time log₂N·α + (N − 1)/N·n(β + γ) for N a power of two (Thakur, Rabenseifner, Gropp 2005, §3.2). Other N: each
-extra rank sends its n elements and receives its chunk (fold.py). The first partner is the farthest, so that the
-halves that remain are each rank's own chunk: operands change their order, op has to be commutative.
+Time log₂N·α + (N − 1)/N·n(β + γ) for N a power of two (Thakur, Rabenseifner, Gropp 2005, §3.2). Other N: each extra
+rank sends its n elements and receives its chunk (fold.py). The first partner is the farthest, so that each rank ends
+with its own chunk. Operands change their order, so op must be commutative.
 """
 
 import numpy as np
@@ -14,7 +14,8 @@ from labs_helpers.collectives.operations import reduce_local
 
 
 def reduce_scatter(comm, source, target, op) -> None:
-    """source: (n,), not changed. target: this rank's chunk of the sum, as long as `chunk_bounds(n, N)` says."""
+    """Reduce-scatter source: (n,), unchanged, into target: this rank's chunk of the sum, of the length in
+    `chunk_bounds(n, N)`."""
     rank = comm.Get_rank()
     work = source.copy()
     bounds = chunk_bounds(work.size, comm.Get_size())
@@ -30,12 +31,12 @@ def reduce_scatter(comm, source, target, op) -> None:
 
 def _halve(comm, work, op, folded: Fold, bounds) -> None:
     def edge(number: int) -> int:
-        """Where the chunks of working rank `number` begin: one that serves another has two."""
+        """Return where the chunks of working rank `number` begin; one that serves another rank has two."""
         first = 2 * number if number < folded.extra else number + folded.extra
         return bounds[first][0] if number < folded.size else work.size
 
     incoming = np.empty_like(work)
-    low, high = 0, folded.size  # the working ranks whose chunks are still summed here
+    low, high = 0, folded.size  # the working ranks whose chunks this rank still sums
     while high - low > 1:
         middle = (low + high) // 2
         distance = middle - low

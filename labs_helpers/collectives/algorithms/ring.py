@@ -1,8 +1,8 @@
-"""Ring algorithms: every rank sends to the next one and receives from the one before, N − 1 times.
+"""Ring algorithms: every rank sends to the next rank and receives from the previous one, N − 1 times.
 
-Reduce-scatter: (N − 1)(α + n/N·(β + γ)). All-gather: (N − 1)(α + n/N·β). All-reduce is one after the other:
-2(N − 1) messages a rank and 2(N − 1)/N·n elements, the least possible number (Patarasuk and Yuan 2009).
-n is the length of the whole vector. A chunk is summed in the order of the ring: op has to be commutative.
+Reduce-scatter: (N − 1)(α + n/N·(β + γ)). All-gather: (N − 1)(α + n/N·β). All-reduce runs one after the other: 2(N − 1)
+messages per rank and 2(N − 1)/N·n elements, the smallest possible number (Patarasuk and Yuan 2009). n is the length of
+the whole vector. A chunk is summed in the order of the ring, so op must be commutative.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from labs_helpers.collectives.operations import reduce_local
 
 
 def _reduce_chunks(comm, chunks, op, last: int) -> None:
-    """After N − 1 steps, chunk `last` holds the sum of everybody's. The others hold sums of some.
+    """Run N − 1 steps, after which chunk `last` holds the sum over all ranks. The other chunks hold partial sums.
 
     chunks: N views of one rank's vector. In step s this rank passes on chunk last − 1 − s.
     """
@@ -27,7 +27,7 @@ def _reduce_chunks(comm, chunks, op, last: int) -> None:
 
 
 def _gather_chunks(comm, chunks, first: int) -> None:
-    """Everybody starts with one good chunk, this rank with `first`, and ends with all."""
+    """Give every rank all chunks. Each rank starts with one complete chunk, this one with `first`."""
     size, rank = comm.Get_size(), comm.Get_rank()
     for step in range(size - 1):
         outgoing, incoming = chunks[(first - step) % size], chunks[(first - 1 - step) % size]
@@ -35,7 +35,7 @@ def _gather_chunks(comm, chunks, first: int) -> None:
 
 
 def allreduce(comm, source, target, op) -> None:
-    """source: (n,), target: (n,) of the same dtype; the two may be one array."""
+    """All-reduce source: (n,) into target: (n,) of the same dtype; both may be the same array."""
     size, rank = comm.Get_size(), comm.Get_rank()
     if source is not target:
         target[...] = source
@@ -45,7 +45,8 @@ def allreduce(comm, source, target, op) -> None:
 
 
 def reduce_scatter(comm, source, target, op) -> None:
-    """source: (n,), not changed. target: this rank's chunk of the sum, as long as `chunk_bounds(n, N)` says."""
+    """Reduce-scatter source: (n,), unchanged, into target: this rank's chunk of the sum, of the length in
+    `chunk_bounds(n, N)`."""
     size, rank = comm.Get_size(), comm.Get_rank()
     work = source.copy()
     chunks = [work[start:stop] for start, stop in chunk_bounds(work.size, size)]
@@ -54,7 +55,7 @@ def reduce_scatter(comm, source, target, op) -> None:
 
 
 def allgather(comm, source, target) -> None:
-    """source: (n/N,), this rank's block. target: (n,), the blocks of all ranks in their order."""
+    """All-gather source: (n/N,), this rank's block, into target: (n,), the blocks of all ranks in their order."""
     size, rank = comm.Get_size(), comm.Get_rank()
     blocks = target.reshape(size, source.size)
     blocks[rank] = source

@@ -1,1 +1,1 @@
-"""Ours against the MPI library's: the race, its settings, its records."""
+"""Race our collectives against the MPI library's: the race, its settings, its records."""

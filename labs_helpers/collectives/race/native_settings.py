@@ -1,4 +1,4 @@
-"""The ways to set Open MPI's own collectives, each to be raced in runs of its own: ours has to face the best."""
+"""The settings of Open MPI's own collectives, each raced in separate runs, so that ours faces the best."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ TUNED = {
                   6: "rabenseifner"},
     "alltoall": {1: "linear", 2: "pairwise", 3: "bruck", 4: "linear, synchronised"},
 }  # fmt: skip
-SEGMENT = 2**20  # bytes of a segment, where an algorithm cuts its messages
+SEGMENT = 2**20  # bytes of a segment, for algorithms that split their messages
 
 
 @dataclass(frozen=True)
 class Setting:
-    """`names`: function → what the setting is called in a record of that function. `env`: its OMPI_MCA_*."""
+    """A setting. `names`: function → the setting's name in that function's records. `env`: its OMPI_MCA_*."""
 
     names: dict[str, str]
     env: dict[str, str]
 
 
 def native_settings(functions, ranks: int, installed: set[str] | None = None) -> list[Setting]:
-    """The default, as the environment has it; single-copy off and on; and with it on every algorithm of coll/tuned
-    by force, and the components sm, xhc and han first in line, where they are installed.
+    """Return the settings: the environment's default; single-copy off and on; and with it on, every algorithm of
+    coll/tuned by force, and the components sm, xhc and han with priority, if they are installed.
 
-    functions: of 'allreduce' and 'alltoall'; one run serves both, each with a setting of its own.
-    installed: 'framework:component' names, by default what `ompi_info` lists. Without Open MPI the default alone.
-    On a single node han steps back for the component behind it: what is measured then is the default again.
+    functions: of 'allreduce' and 'alltoall'; one run serves both, each with its own setting. installed:
+    'framework:component' names, by default those that `ompi_info` lists. Without Open MPI only the default is left. On
+    a single node han hands over to the component behind it, so that setting measures the default again.
     """
     installed = components() if installed is None else installed
     settings = [Setting(dict.fromkeys(functions, DEFAULT), {})]
@@ -66,7 +66,8 @@ def native_settings(functions, ranks: int, installed: set[str] | None = None) ->
 
 
 def components() -> set[str]:
-    """'framework:component' of all that the installed Open MPI has; empty for another MPI or without `ompi_info`."""
+    """Return 'framework:component' of everything that the installed Open MPI has; empty for another MPI or without
+    `ompi_info`."""
     if find_flavour().name != "Open MPI":
         return set()
     try:
@@ -77,6 +78,7 @@ def components() -> set[str]:
 
 
 def _forced(function: str, ranks: int) -> dict[int, str]:
-    """number → name of the algorithms that `function` can be forced to; all-to-all has one for two ranks alone."""
+    """Return number → name of the algorithms that `function` can be forced to; all-to-all has one that is only for
+    two ranks."""
     two = {5: "two ranks"} if function == "alltoall" and ranks == 2 else {}
     return TUNED.get(function, {}) | two

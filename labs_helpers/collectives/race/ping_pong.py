@@ -1,4 +1,4 @@
-"""The measurements behind a cost model: messages to and fro for α and β, local sums and copies for γ and copy."""
+"""The measurements behind a cost model: messages back and forth for α and β, local sums and copies for γ and copy."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ SIZES = tuple(8 * 4**i for i in range(11))  # 8 B to 8 MB
 
 
 def ping_pong(comm, sizes=SIZES, together: bool = False, seconds: float = 0.05) -> list[dict]:
-    """A record for each size on rank 0 ([] elsewhere): half of a round trip between ranks 2i and 2i + 1, in µs.
+    """Return one record per size on rank 0 ([] elsewhere): half of a round trip between ranks 2i and 2i + 1, in µs.
 
-    together: all pairs play at once, as in a collective, instead of ranks 0 and 1 alone; the slowest pair counts.
-    seconds: about how long each size is played. Every rank of comm has to call it. ValueError for a single rank.
+    together: all pairs play at the same time, as in a collective, instead of ranks 0 and 1 alone; the slowest pair
+    counts. seconds: roughly how long each size is played. Every rank of comm has to call this. ValueError for a single
+    rank.
     """
     if comm.size < 2:
         raise ValueError("ping-pong needs 2 ranks; comm has 1")
@@ -38,9 +39,10 @@ def ping_pong(comm, sizes=SIZES, together: bool = False, seconds: float = 0.05) 
 
 
 def local_work(comm, sizes=SIZES, seconds: float = 0.02) -> list[dict]:
-    """A record for each size and operation ('reduce', 'copy') on rank 0: all ranks at once, the slowest's time in µs.
+    """Return one record per size and operation ('reduce', 'copy') on rank 0: all ranks work at the same time, and the
+    slowest one's time counts, in µs.
 
-    They work at the same time because in a collective they do, and share the memory's bandwidth.
+    In a collective they also work at the same time and share the memory's bandwidth.
     """
     operations = {"reduce": lambda a, b: np.add(a, b, out=b), "copy": lambda a, b: np.copyto(b, a)}
     source, target = Arena(max(sizes)), Arena(max(sizes))
@@ -81,13 +83,14 @@ def _runs(one: float, seconds: float) -> int:
 
 
 def _slowest(comm, seconds: list[float]) -> dict:
-    """Median and spread in µs of the rank with the largest median, on every rank; one without times has no say."""
+    """Return median and spread in µs of the rank with the largest median, on every rank; a rank without times does
+    not count."""
     by_rank = comm.allgather(timings(seconds) if seconds else None)
     return in_microseconds(slowest(filter(None, by_rank))["step"])
 
 
 def in_microseconds(timing: Timing) -> dict:
-    """A record's columns of a Timing: median and spread in µs, and the number of runs."""
+    """Return a record's columns for a Timing: median and spread in µs, and the number of runs."""
     return {
         "median_us": 1e3 * timing.median_ms,
         "p20_us": 1e3 * timing.p20_ms,

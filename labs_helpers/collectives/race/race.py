@@ -17,24 +17,23 @@ from labs_helpers.measure.race import in_turns, slowest, timings
 
 ITEM = 8  # bytes of a float64
 SIZES = tuple(2**i for i in range(3, 27))  # 8 B to 64 MB
-VALIDATED = ", validate=True"  # behind an algorithm's name: called so, the default; without it, validate=False
+VALIDATED = ", validate=True"  # suffix of a name: called with validate=True, the default
 DOCUMENTED = "documented call"
-FEW_RUNS_S = 0.03  # a call that takes longer is timed once a round
+FEW_RUNS_S = 0.03  # a call that takes longer is timed once per round
 
 
 def race(
     comm, function: str, algorithms: Sequence[str], sizes=SIZES, seconds: float = 0.06, rounds: int = 3
 ) -> list[dict]:
-    """A record for each size and algorithm on rank 0, [] elsewhere; every rank of comm calls it alike.
+    """Return one record per size and algorithm on rank 0, [] elsewhere; every rank of comm makes the same call.
 
-    function: 'allreduce', 'reduce_scatter', 'allgather', 'broadcast' or 'alltoall', of float64, with SUM.
-    algorithms: of `ALGORITHMS[function]`, called with validate=False, or with `VALIDATED` behind the name; 'native' is
-    MPI's own, called without our function around it.
-    sizes: bytes: the buffer of all-reduce and broadcast, the send buffer of reduce-scatter and all-to-all, the receive
-    buffer of all-gather. Where they have to divide by the ranks they are rounded down; nothing at all is left out.
-    A record's `validate` says how it was called: True or False, None for native.
-    seconds: about how long a candidate runs at a size, over all rounds, after a warm-up; a round is every candidate
-    once. A result that differs from native's is a ValueError: nothing is timed before it is right.
+    function: 'allreduce', 'reduce_scatter', 'allgather', 'broadcast' or 'alltoall', of float64, with SUM. algorithms:
+    of `ALGORITHMS[function]`, called with validate=False, or with `VALIDATED` appended; 'native' is MPI's own, called
+    directly. sizes: bytes of the buffer of all-reduce and broadcast, of the send buffer of reduce-scatter and
+    all-to-all, of the receive buffer of all-gather. Sizes that must be divisible by the ranks are rounded down, and
+    size 0 is left out. A record's `validate` says how it was called: True or False, None for native. seconds: roughly
+    how long a candidate runs at one size, over all rounds, after a warm-up; a round is one run of every candidate. A
+    result that differs from native's raises ValueError before anything is timed.
     """
     unit = ITEM * (comm.size if function in ("allgather", "alltoall") else 1)
     sizes = sorted({size // unit * unit for size in sizes} - {0})
@@ -82,7 +81,8 @@ def race(
 
 
 def counts(function: str, n: int, ranks: int, rank: int) -> tuple[int, int]:
-    """Elements of the send and of the receive buffer for a collective of n elements; broadcast has one buffer."""
+    """Return the elements of the send and the receive buffer for a collective of n elements; broadcast has one
+    buffer."""
     start, stop = chunk_bounds(n, ranks)[rank]
     return {
         "allreduce": (n, n),
@@ -94,7 +94,8 @@ def counts(function: str, n: int, ranks: int, rank: int) -> tuple[int, int]:
 
 
 def contender(comm, function: str, algorithm: str, n: int) -> Callable:
-    """A function of (send, receive) for n elements; ValueError for an algorithm that the collective does not know."""
+    """Return a function of (send, receive) for n elements; ValueError for an algorithm that the collective does not
+    have."""
     if algorithm == "native":
         if function == "reduce_scatter":
             shares = [stop - start for start, stop in chunk_bounds(n, comm.size)]
@@ -112,14 +113,14 @@ def contender(comm, function: str, algorithm: str, n: int) -> Callable:
 
 
 def race_documented(comm, sizes=SIZES, seconds: float = 0.06, rounds: int = 15) -> list[dict]:
-    """The all-reduce with its defaults, beside the one that the races time, and native: records of kind
+    """Time the all-reduce with its defaults, beside the version that the races time, and native: records of kind
     `DOCUMENTED`."""
     algorithms = "auto", "auto" + VALIDATED, "native"
     return [record | {"kind": DOCUMENTED} for record in race(comm, "allreduce", algorithms, sizes, seconds, rounds)]
 
 
 def count_nodes(comm) -> int:
-    """How many machines with a shared memory the ranks are on."""
+    """Return the number of machines with shared memory that the ranks are on."""
     from mpi4py import MPI
 
     here = comm.Split_type(MPI.COMM_TYPE_SHARED)
@@ -139,13 +140,13 @@ def _check(comm, function, name, call, native, send, receive) -> None:
 
 
 def _result(comm, function, call, send, receive) -> np.ndarray:
-    send, receive = send + comm.rank, np.full_like(receive, -1)  # an input of its own on every rank
+    send, receive = send + comm.rank, np.full_like(receive, -1)  # a different input on every rank
     call(send, receive)
     return send if function == "broadcast" else receive
 
 
 def _runs(comm, call, take, seconds: float, least: int) -> int:
-    """How many runs a round shall have, the same on every rank, from two that are the warm-up; of a slow call, one."""
+    """Return the number of runs per round, the same on every rank, from two warm-up runs; for a slow call, 1."""
     for _ in range(2):
         one = max(comm.allgather(_timed(comm, call, *take())))
         if one > FEW_RUNS_S:

@@ -1,6 +1,7 @@
-"""What the study's records say: who is fastest, by how much, and what the machine's α, β and γ are.
+"""Evaluate the study's records: which algorithm is fastest, by how much, and the machine's α, β and γ.
 
-All but `middle` take the DataFrame that `study.load` gives; of two records of the same thing the later counts.
+All functions but `middle` take the DataFrame that `study.load` returns; of two records of the same thing the later one
+counts.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from labs_helpers.collectives.race.native_settings import DEFAULT
 from labs_helpers.measure.records import select
 
 NATIVE = "native"
-KEEP = 0.05  # how much slower than the fastest `auto` may be to stay with its algorithm
-_WHAT = ("function", "algorithm", "setting", "ranks", "together", "operation", "bytes")  # with the kind: what is timed
+KEEP = 0.05  # how much slower than the fastest an algorithm may be for `auto` to keep it
+_WHAT = ("function", "algorithm", "setting", "ranks", "together", "operation", "bytes")  # these identify what is timed
 
 
 def middle(records: list[dict]) -> list[dict]:
-    """Of all records that measured the same, in different turns, the one with the middle time; of two, the slower."""
+    """Return, of all records that measured the same thing in different turns, the one with the middle time; of two,
+    the slower."""
     same = {}
     for record in records:
         same.setdefault((record["kind"], *(record.get(name) for name in _WHAT)), []).append(record)
@@ -26,8 +28,9 @@ def middle(records: list[dict]) -> list[dict]:
 
 
 def costs_of(rows, ranks: int, together: bool = True) -> Costs:
-    """The cost model of one machine from its records, a DataFrame: α and β of the ping-pong with `ranks` ranks, γ and
-    copy of local work there. together: all pairs at once, as a collective sends. ValueError without such records."""
+    """Fit the cost model of one machine to its records, a DataFrame: α and β of the ping-pong with `ranks` ranks, γ
+    and copy of local work there. together: all pairs at the same time, as a collective sends. ValueError without
+    such records."""
 
     def fitted(kind, **wanted):
         chosen = latest(rows, kind, ranks=ranks, **wanted)
@@ -38,16 +41,16 @@ def costs_of(rows, ranks: int, together: bool = True) -> Costs:
 
 
 def latest(rows, kind: str, **wanted):
-    """The newest record of each size, candidate and setting of a kind with the column values `wanted`, by size.
+    """Return the newest record of each size, candidate and setting of a kind with the column values `wanted`, by size.
 
-    ValueError when there is none.
+    ValueError if there is none.
     """
     return select(rows, kind, _WHAT, **wanted).sort_values("bytes", kind="stable")
 
 
 def compare(rows, function: str, ranks: int):
-    """A row a size, from a DataFrame of records: 'bytes'; 'ours' and 'algorithm'; 'native', by default; 'best_native'
-    and 'setting'; 'ratio', ours over best_native. Times in µs. ValueError without records of the race."""
+    """Return one row per size from a DataFrame of records: 'bytes'; 'ours' and 'algorithm'; 'native', by default;
+    'best_native' and 'setting'; 'ratio', ours over best_native. Times in µs. ValueError without records of the race."""
     import pandas
 
     race = latest(rows, "race", function=function, ranks=ranks)
@@ -73,7 +76,7 @@ def compare(rows, function: str, ranks: int):
 
 
 def table(rows, function: str, ranks: int):
-    """`compare` as a command prints it, in µs, a row a size."""
+    """Return `compare` as a command prints it, in µs, one row per size."""
     compared = compare(rows, function, ranks).rename(
         columns={"ours": "ours µs", "native": "native µs", "best_native": "best µs", "setting": "its setting"}
     )
@@ -81,10 +84,11 @@ def table(rows, function: str, ranks: int):
 
 
 def fastest(rows) -> list[dict]:
-    """The table of `algorithm="auto"` (see choose.py) from a DataFrame of records: the fastest of ours in each range.
+    """Return the table for `algorithm="auto"` (see choose.py) from a DataFrame of records: the fastest of ours in each
+    range.
 
-    An algorithm is kept from one size to the next while it is within `KEEP` of the fastest there, so that noise does
-    not make a patchwork; a range ends half-way (in the logarithm) to the size that the next algorithm takes over.
+    An algorithm stays from one size to the next while it is within `KEEP` of the fastest there, so that noise does not
+    make a patchwork. A range ends halfway (in the logarithm) to the size that the next algorithm takes over.
     """
     race = latest(rows, "race")
     race = race[~race["algorithm"].isin([NATIVE, "auto"])]

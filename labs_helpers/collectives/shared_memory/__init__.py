@@ -1,1 +1,1 @@
-"""The collectives through memory that the ranks of a node share, without messages."""
+"""Collectives through memory that the ranks of a node share, without messages."""

@@ -1,15 +1,15 @@
-"""All-reduce through memory that the ranks of a node share (segment.py): no messages at all.
+"""All-reduce through memory that the ranks of a node share (segment.py), without any messages.
 
-What costs time is the moving of cache lines from core to core, and before a line is written again, taking it back
-from every core that has read it. So there are three ways, for three lengths of the vector:
+The time goes into moving cache lines from core to core and, before a line is written again, into taking it back from
+every core that has read it. So there are three methods, for three lengths of the vector:
 
-    whole    everybody shows its vector and, after one barrier, reduces all of them itself
-    slices   everybody shows its vector, reduces a slice of all of them, and fetches the slices of the others
-    halves   by recursive halving and doubling (shared_halves.py), so that few read the same line: for powers of
-             two, and not where ranks take turns on a core, for whom it is too many meetings
+    whole    every rank publishes its vector and, after one barrier, reduces all vectors itself
+    slices   every rank publishes its vector, reduces one slice of all vectors, and fetches the other ranks' slices
+    halves   by recursive halving and doubling (halves.py), so that few ranks read the same line: for powers of two, and
+             not where ranks take turns on a core, since they would wait for each other too often
 
 Long vectors go block by block, so that slots stay in the cache: main memory sees each vector once in and once out.
-Operands keep their ranks' order, so that all ranks get the same bits and op need not be commutative.
+Operands keep the order of their ranks, so all ranks get the same bits and op need not be commutative.
 """
 
 import math
@@ -20,18 +20,18 @@ from labs_helpers.collectives.operations import find_ufunc, reduce_rows
 from labs_helpers.collectives.shared_memory.halves import allreduce_halves
 from labs_helpers.collectives.shared_memory.segment import Segment, segment_of
 
-WHOLE_BYTES = 128 * 2**10  # of all ranks' vectors: up to here N times the work costs less than a second barrier
-SLICES_BYTES = 32 * 2**10  # up to here two barriers cost less than 2·log₂N meetings
+WHOLE_BYTES = 128 * 2**10  # bytes of all ranks' vectors: up to here N times the work costs less than a second barrier
+SLICES_BYTES = 32 * 2**10  # up to here two barriers cost less than waiting for 2·log₂N partners
 
 
 def allreduce(comm, source, target, op) -> None:
-    """source: (n,), target: (n,) of the same dtype; the two may be one array."""
+    """All-reduce source: (n,) into target: (n,) of the same dtype; both may be the same array."""
     reduce_all(segment_of(comm), source, target, op)
 
 
 def reduce_all(segment: Segment, source, target, op, number: int | None = None) -> None:
-    """`allreduce` on a segment. number: of this rank's call (agreement.py). Raises Differs, on all ranks and before
-    anything is written to target, if another rank has another number."""
+    """Run `allreduce` on a segment. number: of this rank's call (agreement.py). Raises Differs, on all ranks and
+    before anything is written to target, if another rank has another number."""
     nbytes = target.nbytes
     if segment.size == 1 or nbytes == 0:
         if number is not None:
@@ -56,8 +56,8 @@ def _by_slices(segment, nbytes: int) -> bool:
 
 
 def prepare(segment: Segment, dtype, shape: tuple[int, ...], op, number: int | None) -> Callable:
-    """A function of (source, target), C-contiguous arrays of `shape`, that does `reduce_all` again and again with
-    nothing left to look up: of a short vector's time that would be the larger part."""
+    """Return a function of (source, target), C-contiguous arrays of `shape`, that repeats `reduce_all` without any
+    lookups, which would take most of a short vector's time."""
     count, ufunc = math.prod(shape), find_ufunc(op)
     nbytes = count * dtype.itemsize
     if segment.size == 1 or nbytes == 0 or ufunc is None:
@@ -91,7 +91,7 @@ def _repeat_whole(segment, dtype, shape, ufunc, number) -> Callable:
 
 
 def _repeat_pair(segment, dtype, shape, ufunc, number) -> Callable:
-    """For two ranks a sum costs less than a reduction of rows."""
+    """Repeat for two ranks, for which a sum costs less than a reduction of rows."""
     board, barrier = segment.board, segment.barrier
     places = [_show_whole(segment, odd, dtype, shape) for odd in (False, True)]
 
@@ -106,7 +106,7 @@ def _repeat_pair(segment, dtype, shape, ufunc, number) -> Callable:
 
 
 def _repeat_slices(segment, dtype, shape, ufunc, number) -> Callable:
-    """Of a vector that is one block."""
+    """Repeat for a vector of one block."""
     board, barrier = segment.board, segment.barrier
     places = [show_slices(segment, odd, dtype, (math.prod(shape),)) for odd in (False, True)]
 
@@ -136,7 +136,8 @@ def _show_whole(segment, odd: bool, dtype, shape):
 
 
 def _allreduce_slices(segment, source, target, op, number) -> None:
-    """A block's result is fetched after the barrier that also announces the next block: one barrier a block."""
+    """Reduce block by block. The barrier that announces the next block also releases this block's result, so each
+    block needs one barrier."""
     before = None
     for part in segment.parts(target):
         goal = target[part]
@@ -154,13 +155,15 @@ def _allreduce_slices(segment, source, target, op, number) -> None:
 
 
 def show_slices(segment, odd: bool, dtype, shape):
-    """The own slot, this rank's slice of all slots, of the result, the result, and where the slice begins."""
+    """Return the own slot, this rank's slice of all slots, its slice of the result, the result, and where the slice
+    begins."""
     every, result = segment.slots(odd, dtype, shape), segment.result(odd, dtype, shape)
     first, last = chunk_bounds(shape[0], segment.size)[segment.rank]
     return every[segment.rank], every[:, first:last], result[first:last], result, first
 
 
 def _fetch(result, goal, first: int) -> None:
-    """From this rank's own slice on, so that not all read the same rank's slice at once."""
+    """Fetch the result, starting with this rank's own slice, so that the ranks do not all read the same slice at the
+    same time."""
     goal[first:] = result[first:]
     goal[:first] = result[:first]

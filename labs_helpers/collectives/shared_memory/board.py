@@ -1,13 +1,14 @@
-"""Where the ranks of a node meet: a line of shared memory for each, to wait for the others and to say what it is about.
+"""A board in shared memory with one line per rank of a node, on which ranks wait for each other and compare their
+calls.
 
 A rank writes its own line and reads the others' (MPI.Win.Allocate_shared):
 
-    met         how often it has met others; it only grows
-    even, odd   the number of the call that it is in, for `agree`, and a bit that changes from one use to the next
+    met         how often it has waited for others; it only grows
+    even, odd   the number of its current call, for `agree`, and a bit that changes from one use to the next
 
-Two places for the number, because a rank may be in its next `agree` while another still reads what it said in this
-one; it cannot be in the one after that, which needs everybody in the next. The place's last use was two before, so the
-bit tells what was said then from what is said now.
+There are two places for the number, because a rank may be in its next `agree` while another still reads the number of
+this one. It cannot be in the one after that, which needs every rank in the next. The place's previous use was two calls
+ago, so the bit distinguishes the old number from the new one.
 """
 
 import itertools
@@ -17,22 +18,22 @@ from collections.abc import Callable, Iterator, Sequence
 from labs_helpers.collectives.nodes import find_kept, kept_with, nodes_of
 from labs_helpers.launch.flavour import find_mpi, own_cores
 
-LINE = 64  # bytes of a cache line: ranks' flags on one line would slow each other down
+LINE = 64  # bytes of a cache line; flags of several ranks on one line would slow each other down
 STEP = LINE // 8  # from a rank's line to the next one's
-POLLS = 20  # looks at a flag before the core is offered to others: with nobody there to take it, that takes 0.3 µs
+POLLS = 20  # polls of a flag before the core is offered to others, which takes 0.3 µs even if nobody takes it
 YIELDS = 16  # offers before MPI may move its own messages
 
-CALLS: dict[int, dict] = {}  # a communicator's handle → what `remembered` keeps with its board
+CALLS: dict[int, dict] = {}  # a communicator's handle → the calls that `remembered` keeps with its board
 
 
 class Differs(Exception):
-    """Not all ranks are in the same call: raised on all of them, before anything is reduced."""
+    """Not all ranks are in the same call; all of them raise this before anything is reduced."""
 
 
 class Board:
-    """The lines of `comm`'s ranks, all on one node. Collective; kept and freed with comm.
+    """The lines of `comm`'s ranks, all on one node. Creation is collective; the board is kept and freed with comm.
 
-    odd: which of its two places a rank's next block takes (segment.py).
+    odd: which of its two places a rank's next block uses (segment.py).
     """
 
     def __init__(self, comm):
@@ -46,10 +47,10 @@ class Board:
         for place in range(3):
             self._flags[self._own + place] = 0
         self.others = [(self.rank + away) % self.size for away in range(1, self.size)]  # nearest first
-        self._met, self._agreed = 0, 1  # the first use takes a bit of 1: zeros have been said by nobody
+        self._met, self._agreed = 0, 1  # the first use has a bit of 1, since nobody has written the zeros
         self._said_by_others = [[other * STEP + place for other in self.others] for place in (1, 2)]
         self.odd = False
-        cores = len(set().union(*comm.allgather(own_cores())))  # of the node that the ranks share
+        cores = len(set().union(*comm.allgather(own_cores())))  # the number of cores of the node
         self.crowded = cores < self.size
         self.has_idle_cores = cores >= 2 * self.size
         self._polls = 0 if self.crowded else POLLS
@@ -59,8 +60,9 @@ class Board:
         comm.Barrier()
 
     def agree(self, number: int) -> bool:
-        """A barrier at which every rank says which call it is in. False, on all ranks, if the numbers differ or are 0;
-        then it may end before all are here, and every rank has to wait for all others before it writes again.
+        """Wait at a barrier at which every rank publishes its call's number. False, on all ranks, if the numbers differ
+        or are 0; then the barrier may end before all ranks are here, and every rank must wait for all others before it
+        writes again.
 
         number: from 0 up, below 2⁶².
         """
@@ -71,10 +73,10 @@ class Board:
         flags[self._own + 1 + place] = word
         for flag in self._said_by_others[place]:
             if flags[flag] != word:
-                if (flags[flag] ^ word) & 1:  # said two uses ago
+                if (flags[flag] ^ word) & 1:  # written two uses ago
                     self._wait(lambda flag=flag: not (flags[flag] ^ word) & 1)
                 if flags[flag] != word:
-                    self.odd = False  # on all ranks, as not all of them may have begun a block
+                    self.odd = False  # on all ranks, since some may not have begun a block
                     return False
         self._sync()
         return number > 0
@@ -89,7 +91,7 @@ class Board:
         self._sync()
 
     def arrivals(self) -> Iterator[int]:
-        """A barrier that gives each other rank as soon as it is here. Has to be gone through to the end."""
+        """Yield each other rank as soon as it reaches this barrier. The caller has to exhaust the iterator."""
         flags, turn = self._flags, self._arrive()
         late, looks = self.others, 0
         while late:
@@ -123,7 +125,7 @@ class Board:
 
     def _give_way(self, times: int) -> None:
         os.sched_yield()
-        # The other may be held up by a message to this rank, which only a call of MPI lets arrive.
+        # The other rank may be waiting for a message to this rank, which arrives only during a call of MPI.
         if times % YIELDS == 0:
             self.comm.Iprobe()
 
@@ -135,7 +137,8 @@ class Board:
 
 
 def board_of(comm) -> Board | None:
-    """comm's board; None if its ranks are on several nodes. Collective at first. TypeError if comm is not MPI's."""
+    """Return comm's board; None if its ranks are on several nodes. The first call is collective. TypeError if comm
+    is not MPI's."""
     board = find_kept(comm, "board")
     if board is None and nodes_of(comm).number_of_nodes == 1:
         board = kept_with(comm, "board", Board)

@@ -1,9 +1,9 @@
-"""Rabenseifner's all-reduce (rabenseifner.py) with slots of shared memory for messages; for powers of two.
+"""Rabenseifner's all-reduce (rabenseifner.py) with slots of shared memory instead of messages, for powers of two.
 
-In each step of the reduce-scatter two ranks share out what both still hold, half each, and reduce it from the
-other's slot into their own; the all-gather goes the same way back. A line is read by log₂N others at most. Where one
-rank reduces a slice of all and all others read it from there, the line has to be taken back from N − 1 cores before
-the next block: a sixth of the whole time at 256 KB on 8 ranks of a 16-core machine.
+In each step of the reduce-scatter two ranks split what both still hold. Each reduces its half from the other's slot
+into its own; the all-gather retraces these steps. At most log₂N others read a line. If instead one rank reduces a slice
+of all vectors and all others read it from there, the line has to be taken back from N − 1 cores before the next block.
+That costs a sixth of the whole time at 256 KB on 8 ranks of a 16-core machine.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,8 @@ from labs_helpers.collectives.operations import reduce_two
 
 
 class Step(NamedTuple):
-    """Of the vector that both ranks still hold, this rank keeps one half and gives the other to its partner."""
+    """One step: of the vector that both ranks still hold, this rank keeps one half and gives the other to its
+    partner."""
 
     partner: int
     kept: slice
@@ -26,10 +27,11 @@ class Step(NamedTuple):
 
 
 def allreduce_halves(segment, source, target, op, number=None) -> None:
-    """source: (n,), target: (n,), at most a block; the two may be one array. number: as for `reduce_all`."""
+    """All-reduce source: (n,) into target: (n,), at most a block; both may be the same array. number: as for
+    `reduce_all`."""
     first, *later = segment.next_block(_steps, target.dtype, target.shape)
-    # Nobody asks for the kept half before it is reduced, nor for the given half again: one is not copied in, the
-    # other not back through the slot.
+    # Nobody reads the kept half before it is reduced, nor the given half again. So the first is not copied in, and the
+    # second not back through the slot.
     first.gap[...] = source[first.given]
     if number is None:
         segment.meet((first.partner,))

@@ -3,11 +3,11 @@
 Rank 0 allocates one window (MPI.Win.Allocate_shared) for all:
 
     results   2 × BLOCK, for what the ranks compute together
-    slots     2 × BLOCK a rank, for what it shows the others
+    slots     2 × BLOCK per rank, for what it publishes
 
-Why two of each: block number b of a rank's work lies in slot and result b % 2. In every block each rank hears from
-all the others, directly or through others. So whoever begins block b + 2 knows that nobody reads block b any more,
-and nobody has to wait before writing.
+There are two of each, and block number b of a rank's work uses slot and result b % 2. In every block each rank hears
+from all the others, directly or through others. So a rank that begins block b + 2 knows that nobody reads block b any
+more, and nobody has to wait before writing.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,13 +19,14 @@ from labs_helpers.collectives.shared_memory.board import LINE, Differs, board_of
 from labs_helpers.collectives.shared_memory.single_copy import Neighbours
 from labs_helpers.launch.flavour import find_mpi
 
-BLOCK_BYTES = 2**20  # as much as stays in a core's L2 cache with what is computed from it
-MOST_BYTES = 64 * 2**20  # of all slots together; containers often have little shared memory
+BLOCK_BYTES = 2**20  # what fits in a core's L2 cache, together with the result
+MOST_BYTES = 64 * 2**20  # for all slots together; containers often have little shared memory
 PAGE = 4096
 
 
 class Segment:
-    """The shared memory of `comm`, all of whose ranks are on one node. Collective; kept and freed with comm."""
+    """The shared memory of `comm`, all of whose ranks are on one node. Creation is collective; it is kept and freed
+    with comm."""
 
     def __init__(self, comm):
         self.board = board = board_of(comm)
@@ -33,7 +34,7 @@ class Segment:
         self.crowded, self.has_idle_cores = board.crowded, board.has_idle_cores
         self.meet, self.arrivals = board.meet, board.arrivals
         self.block = min(BLOCK_BYTES, MOST_BYTES // (2 * self.size)) // PAGE * PAGE
-        # A line more than whole pages, so that the same element of all slots is not in the same set of the cache.
+        # One line more than whole pages, so that the same element of all slots does not map to the same cache set.
         self._stride = self.block + LINE
         self._slots = 2 * self._stride
         total = self._slots + 2 * self.size * self._stride
@@ -45,9 +46,9 @@ class Segment:
         comm.Barrier()
 
     def barrier(self, number: int | None = None) -> None:
-        """Wait until everybody is here; what they wrote before can be read after.
+        """Wait until all ranks are here; afterwards this rank can read what they wrote before.
 
-        number: of the call that this rank is in. Raises Differs, on all ranks, if another is in another call.
+        number: of the call that this rank is in. Raises Differs, on all ranks, if another rank is in another call.
         """
         if number is None:
             self.meet(self.others)
@@ -55,10 +56,11 @@ class Segment:
             raise Differs
 
     def next_block(self, make: Callable, dtype, shape: tuple[int, ...]):
-        """What `make(segment, odd, dtype, shape)` gives for the next block: views of its slots; made once and kept.
+        """Return the result of `make(segment, odd, dtype, shape)` for the next block: views of its slots, created once
+        and kept.
 
-        odd: whether the block's number is. Every rank has to call it alike, and to hear from all others before the
-        next call: by a barrier, or by meeting log₂ N partners at the distances 1, 2, 4 …
+        odd: True if the block's number is odd. Every rank has to make the same calls, and to hear from all others
+        before the next call: by a barrier, or by waiting for log₂N partners at the distances 1, 2, 4 …
         """
         self.board.odd = odd = not self.board.odd
         key = make, dtype, shape
@@ -70,19 +72,19 @@ class Segment:
         return pair[odd]
 
     def parts(self, array: np.ndarray) -> Iterator[slice]:
-        """The parts of a vector that are at most a block."""
+        """Return the parts of a vector, each at most a block."""
         longest = self.block // array.itemsize
         return (slice(start, start + longest) for start in range(0, array.size, longest))
 
     def slots(self, odd: bool, dtype, shape: tuple[int, ...]) -> np.ndarray:
-        """All slots, (ranks, *shape); at most a block each."""
+        """Return all slots, (ranks, *shape); at most a block each."""
         # Slot by slot: first everybody's even ones, then everybody's odd ones.
         start = self._slots + odd * self.size * self._stride
         inner = np.empty(shape, dtype).strides
         return np.ndarray((self.size, *shape), dtype, self.memory, start, (self._stride, *inner))
 
     def result(self, odd: bool, dtype, shape: tuple[int, ...]) -> np.ndarray:
-        """The result, `shape`; at most a block."""
+        """Return the result, `shape`; at most a block."""
         return np.ndarray(shape, dtype, self.memory, odd * self._stride)
 
     def free(self) -> None:
@@ -92,7 +94,8 @@ class Segment:
 
 
 def segment_of(comm) -> Segment:
-    """comm's segment; collective at first. Raises ValueError if comm spans nodes, TypeError if it is not MPI's."""
+    """Return comm's segment; the first call is collective. ValueError if comm spans nodes, TypeError if it is not
+    MPI's."""
     return kept_with(comm, "segment", _make)
 
 

@@ -1,7 +1,7 @@
-"""Reading another process's memory with one copy: process_vm_readv of Linux, which MPI libraries call CMA.
+"""Read another process's memory with one copy: Linux's process_vm_readv, which MPI libraries call CMA.
 
-Through shared memory data is copied twice, in and out; here the kernel copies it once, but page by page. Containers
-and the kernel's ptrace settings may forbid it: whether it works is tried, not guessed.
+Through shared memory, data is copied twice, in and out. Here the kernel copies it once, but page by page. Containers
+and the kernel's ptrace settings may forbid it, so the code tries it instead of guessing.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ class Neighbours:
     def read(self, pieces: Iterable[tuple[int, int, int, int]]) -> None:
         """Copy each (rank, address there, address here, bytes) of `pieces`. Raises OSError.
 
-        Nothing is checked: the bytes from `address here` on have to belong to an array that may be written to.
+        Nothing is checked: the bytes from `address here` on must belong to a writable array.
         """
         call = self._call
         # Two struct iovec, each an address and a number of bytes: ours and theirs.
@@ -42,7 +42,8 @@ class Neighbours:
                 goal, origin, left = goal + count, origin + count, left - count
 
     def _reads(self, rank: int, address: int, token: bytes) -> bool:
-        """Whether what stands there is what that rank says: in another PID namespace it is another process."""
+        """Return True if that address holds what that rank says; in another PID namespace the number means another
+        process."""
         if self._call is None:
             return False
         copy = np.zeros(len(token), np.uint8)
