@@ -1,5 +1,7 @@
-"""Hidden inputs of lab 06, on practice ranks. What each rank was given is yielded as it was left, rank by rank, and
-whether the ranks sent more than the algorithm needs: an answer may find the reference beside its check, and not here.
+"""The hidden inputs of lab 06, on practice ranks.
+
+Each run yields, rank by rank, the arguments as the answer left them, and whether the ranks sent more than the algorithm
+needs.
 """
 
 from __future__ import annotations
@@ -131,8 +133,8 @@ def _scattered(
 
 
 def _vectors(draw: np.random.Generator, size: int, n: int, easy: bool = False) -> list[np.ndarray]:
-    """A vector for each rank, of one dtype: large whole numbers that no float64 holds, or fractions near 1, whose
-    products are too. easy: what a float32 holds."""
+    """Return one vector per rank, of one dtype: large integers that float64 cannot hold, or fractions near 1, whose
+    products it cannot hold either. easy: values that float32 holds."""
     if easy:
         return list(draw.integers(-1000, 1000, (size, n)).astype(np.float64))
     if draw.integers(2):
@@ -153,7 +155,7 @@ def _of_sizes(economical: Economical, vectors: Sequence[np.ndarray]) -> Callable
 
 
 def _sent(ran: Practice, count: bool = False) -> list[int]:
-    """Bytes that each rank sent to others; count: messages."""
+    """Return the bytes that each rank sent to others; count: messages instead."""
     others = [m for m in ran.messages + ran.unreceived if m.source != m.dest]
     return [sum(1 if count else m.nbytes for m in others if m.source == rank) for rank in range(ran.size)]
 
@@ -167,12 +169,12 @@ def _run(function: Callable[..., Any], size: int, on_rank: Callable[..., Any]) -
 
 
 def _left(ran: Practice) -> list[int]:
-    """How many messages nobody received, and requests nobody waited for."""
+    """Return how many messages nobody received, and how many requests nobody waited for."""
     return [len(ran.unreceived), len(ran.never_waited)]
 
 
 def _ran(function: Callable[..., Any], size: int, on_rank: Callable[..., Any]) -> Practice:
-    """on_rank(comm, answer) on `size` ranks."""
+    """Run on_rank(comm, answer) on `size` ranks."""
     names = names_of(function)
     own_of = OnEachRank(function)
     return practice(lambda comm: on_rank(comm, own_of), size, timeout=LIMIT_S, constants=names)

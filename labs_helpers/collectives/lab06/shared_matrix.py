@@ -1,12 +1,12 @@
-"""Memory that all ranks of one node share, as a NumPy matrix; lab 06 gives it to exercise 7."""
+"""Memory that all ranks of one node share, as a NumPy matrix, for exercise 7 of lab 06."""
 
 import numpy as np
 
 
 def shared_matrix(comm, columns, dtype=np.float64):
-    """(matrix, window): a matrix of comm.size rows that all ranks of comm read and write.
+    """Return (matrix, window): a matrix of comm.size rows that all ranks of comm can read and write.
 
-    All ranks have to call it, and have to be on one node. window.Free() gives the memory back.
+    All ranks have to call this, and have to be on one node. window.Free() releases the memory.
     """
     from mpi4py import MPI
 

@@ -1,4 +1,4 @@
-"""The stretch of lab 06: a broadcast down a binomial tree, and the steps that each way takes."""
+"""The stretch exercise of lab 06: broadcast along a binomial tree, and count the steps of each way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VECTOR = np.arange(1.0, 101.0)
 
 
 def from_the_root(comm, data) -> None:
-    """The root sends to one after another: size − 1 steps."""
+    """Broadcast with the root sending to one rank after another: size − 1 steps."""
     if comm.rank:
         comm.Recv(data, source=0)
     else:
@@ -23,12 +23,12 @@ def from_the_root(comm, data) -> None:
 
 
 def down_a_tree(comm, data) -> None:
-    """Who has the vector passes it on, so that those who have it double in every step: ⌈log₂ size⌉ steps."""
+    """Broadcast with every rank that has the vector passing it on, so that their number doubles: ⌈log₂ size⌉ steps."""
     broadcast(comm, data, root=0, validate=False)
 
 
 def steps(function, size: int) -> int | None:
-    """The steps in which function(comm, data) brings rank 0's vector to all; None where it does not."""
+    """Return the steps in which function(comm, data) brings rank 0's vector to all ranks; None if it does not."""
 
     def on_rank(comm):
         data = VECTOR.copy() if comm.rank == 0 else np.full_like(VECTOR, np.nan)
@@ -41,7 +41,8 @@ def steps(function, size: int) -> int | None:
 
 
 def draw_stretch(student):
-    """Steps against the number of ranks: the root alone, ours, and the student's where it is right for every number."""
+    """Draw the steps against the number of ranks: the root alone, ours, and the student's if it is right for every
+    number."""
     ways = {"the root, one after another": from_the_root, "ours, a tree": down_a_tree, "yours": student}
     fig, ax = figures.new("A tree brings a vector to 16 ranks in 4 steps, its root alone in 15")
     for name, function in ways.items():

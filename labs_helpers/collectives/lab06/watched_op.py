@@ -1,10 +1,10 @@
-"""An operation of lab 06 that tells how many elements are reduced with it."""
+"""An operation that reports how many elements are reduced with it."""
 
 import numpy as np
 
 
 class WatchedOp:
-    """A ufunc that calls `watch` before each reduction, with the number of elements that are reduced into others."""
+    """A ufunc that calls `watch` before each reduction, with the number of elements reduced into others."""
 
     def __init__(self, ufunc, watch):
         self._ufunc, self._watch = ufunc, watch

@@ -193,7 +193,7 @@ BUGS = [
                 ),
             )
         ],
-        "the result is returned; it has to be in recv",
+        "the result is returned; store it in recv",
     ),
     (
         "ring_shift",

@@ -362,7 +362,7 @@ BUGS = [
         "recursive_halving",
         "received into the kept half",
         [("recvbuf=part", "recvbuf=data[keep]"), ("op(data[keep], part, out=data[keep])", "pass")],
-        "what arrives replaces the half that is kept: it needs",
+        "arriving data replaces the kept half: it needs",
     ),
     (
         "recursive_halving",

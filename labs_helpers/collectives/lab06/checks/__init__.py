@@ -1,4 +1,4 @@
-"""The checks of lab 06, a file an exercise; its notebook calls `check.name(name)`."""
+"""The checks of lab 06, one file per exercise; its notebook calls `check.name(name)`."""
 
 from labs_helpers.collectives.lab06.checks.ex1_ring_shift import ring_shift
 from labs_helpers.collectives.lab06.checks.ex2_naive_allreduce import naive_allreduce

@@ -1,4 +1,4 @@
-"""Exercise 2 of lab 06: sums, a maximum, and the bytes that go through the root."""
+"""Check exercise 2 of lab 06: sums, a maximum, and the bytes that go through the root."""
 
 import numpy as np
 
@@ -37,14 +37,14 @@ def naive_allreduce(student):
         )
     if run.messages_sent != [4, 1, 1, 1, 1]:
         sent = f"the ranks sent {run.messages_sent} messages, 4 from the root and 1 from each other rank are enough"
-        pieces = "a vector is sent in pieces; each message costs its own time, send it whole"
+        pieces = "a vector is sent in pieces; each message costs time, so send it whole"
         raise Wrong(case, sent, cause=pieces if min(m.nbytes for m in run.messages) < 8000 else "")
     yield f"{case}: 32,000 go to the root, and 32,000 come from it"
     yield vectors.check_real_ranks(student, into_recv, 4, 1000)
 
 
 def causes(size: int, n: int, unused: str):
-    """Their answers: all ranks' recvs."""
+    """Return cause → all ranks' recvs."""
     parts, total, blank = np.array(tagged(size, n)), sum(tagged(size, n)), vectors.unwritten(n)
     others = size - 1
     if unused:
@@ -55,16 +55,16 @@ def causes(size: int, n: int, unused: str):
     else:
         yield "the root reduces into recv before its own vector is in it: recv[:] = send first", [blank] * size
     yield "the result is not sent back to the others", [total] + [blank] * others
-    yield "the root puts nothing into its recv", [blank] + [total] * others
-    unfinished = "what comes back to the others is not the finished result"
+    yield "the root stores nothing in its recv", [blank] + [total] * others
+    unfinished = "the others do not get the finished result back"
     yield unfinished, [total] + [parts[0]] * others
     yield unfinished, [total, *np.cumsum(parts, 0)[1:]]
     yield unfinished, [total] + [parts[-1]] * others
-    yield "the sum is divided by the number of ranks; op alone is asked for", [total / size] * size
-    lost = "what arrives is not reduced into it; op(recv, part) without out=recv changes nothing"
+    yield "the sum is divided by the number of ranks; only op is asked for", [total / size] * size
+    lost = "arriving vectors are not reduced into it; op(recv, part) without out=recv changes nothing"
     yield f"recv holds the root's own vector alone: {lost}", [parts[0]] * size
     for rank in range(1, size):
         yield f"recv holds rank {rank}'s vector alone: each vector replaces the one before", [parts[rank]] * size
     yield "the root's own part is forgotten", [total - parts[0]] * size
-    yield "the others reduce the finished result once more, with their own vectors", [total, *(total + parts[1:])]
+    yield "the others reduce the finished result again, with their own vectors", [total, *(total + parts[1:])]
     yield "the root's own part is added twice", [total + parts[0]] * size

@@ -1,4 +1,4 @@
-"""Exercise 3 of lab 06: the chunk that each rank has reduced, and the bytes that this takes."""
+"""Check exercise 3 of lab 06: the chunk that each rank has reduced, and the bytes sent for it."""
 
 import numpy as np
 
@@ -32,25 +32,25 @@ def ring_reduce_scatter(student):
 
 
 def causes(size: int, n: int):
-    """Their answers: all ranks' data, of equal chunks."""
+    """Return cause → all ranks' data, for equal chunks."""
     if n % size:
         return
     data = tagged(size, n)
     yield vectors.UNCHANGED, data
-    yield "a step too few: with N ranks there are N − 1", ring(data, steps=size - 2)
-    yield "a step too many: with N ranks there are N − 1", ring(data, steps=size)
-    yield "what arrives replaces the chunk instead of being reduced into it", ring(data, adds=False)
-    just_sent = "what arrives is reduced into the chunk that was just sent; it belongs to the one before"
+    yield "one step is missing: N ranks need N − 1", ring(data, steps=size - 2)
+    yield "one step too many: N ranks need N − 1", ring(data, steps=size)
+    yield "arriving data replaces the chunk instead of being reduced into it", ring(data, adds=False)
+    just_sent = "arriving data is reduced into the chunk that was just sent; it belongs to the chunk before that"
     yield just_sent, ring(data, received=-1)
-    at_first = "each step sends what the rank had at first; what has come into a chunk has to travel on"
+    at_first = "each step sends the rank's original data; the sum so far has to travel on"
     yield at_first, ring(data, first=True)
-    upward = "the chunk numbers go up from step to step while chunks travel to the right; they go down by one"
+    upward = "the chunk numbers go up from step to step, but chunks travel to the right, so they go down by one"
     for off in range(size):
         yield upward, ring(data, sent=off, received=off - 1, turn=-1, way=1)
         yield upward, ring(data, sent=off, received=off + 1, turn=-1, way=1)
-    yield "the chunk that is sent is the same in every step: its number goes down with the step", ring(data, by=(0, 1))
-    yield "what arrives is reduced into the same chunk in every step: its number goes down, too", ring(data, by=(1, 0))
-    yield "the wrong way round the ring: data[…] goes right, what arrives comes from the left", ring(data, way=-1)
+    yield "every step sends the same chunk: its number has to go down with each step", ring(data, by=(0, 1))
+    yield "every step reduces into the same chunk: its number has to go down, too", ring(data, by=(1, 0))
+    yield "the wrong way around the ring: send data[…] to the right, receive from the left", ring(data, way=-1)
     for by in range(1, size):
         sign, far = ("+", by) if by <= size // 2 else ("−", size - by)
         ends = f"each rank ends with chunk rank {sign} {far}, not with its own: all chunk indices are off by {far}"

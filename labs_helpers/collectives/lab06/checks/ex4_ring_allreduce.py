@@ -1,4 +1,4 @@
-"""Exercise 4 of lab 06: both rings, one after the other."""
+"""Check exercise 4 of lab 06: both rings, one after the other."""
 
 from functools import partial
 
@@ -37,7 +37,7 @@ def ring_allreduce(student):
 
 
 def _expect_even(case: str, run, n: int) -> None:
-    """Raises Wrong unless all ranks send as much, where chunks are equal."""
+    """Raise Wrong unless all ranks send the same number of bytes when chunks are equal."""
     if n % run.size == 0 and len(set(run.bytes_sent)) > 1:
         about = 16 * (run.size - 1) * n // run.size
         found = f"the ranks sent {run.bytes_sent} bytes; round a ring each sends 2·(N − 1) chunks, here {about} bytes"
@@ -47,33 +47,33 @@ def _expect_even(case: str, run, n: int) -> None:
 
 
 def causes(size: int, n: int):
-    """Their answers: all ranks' recvs, of equal chunks."""
+    """Return cause → all ranks' recvs, for equal chunks."""
     if n % size:
         return
     sends = tagged(size, n)
-    no_chunk = (
-        "not even the ranks' own chunks are finished: the reduce-scatter did not run, or worked in another vector"
-    )
-    own_alone = "only the ranks' own chunks are finished: the all-gather does not run, or what it receives gets nowhere"
-    too_early = "the all-gather sends chunks that are not finished: begin with chunk `rank`, then what has just come"
+    no_chunk = "even the ranks' own chunks are unfinished: the reduce-scatter did not run, or worked in another vector"
+    own_alone = "only the ranks' own chunks are finished: the all-gather does not run, or its received data is lost"
+    too_early = "the all-gather sends unfinished chunks: start with chunk `rank`, then send the one that just arrived"
     yield "recv[:] = send comes last, and overwrites the result; it comes first", sends
-    yield "recv is never filled: it starts as a copy of send, both functions work in it", [vectors.unwritten(n)] * size
+    yield "recv is never filled: copy send into it first, then both functions work in it", [vectors.unwritten(n)] * size
     for turn in (1, -1):  # the direction of the ring
         scatter, gather = partial(ring, turn=turn), partial(ring, turn=turn, sent=0, received=-1, adds=False)
         scattered = scatter(sends)
         yield "the reduce-scatter runs twice, and the second one adds up sums", gather(scatter(scattered))
         yield "the all-gather runs before the reduce-scatter; no chunk is finished then", scatter(gather(sends))
-        yield "what arrives replaces the chunk; it is not reduced into it a second time", gather(scattered, adds=True)
+        yield "an arriving chunk replaces the old one; it must not be reduced again", gather(scattered, adds=True)
         yield no_chunk, gather(sends)
         yield own_alone, scattered
-        yield "a step is missing in the all-gather: with N ranks there are N − 1", gather(scattered, steps=size - 2)
-        upward = "the all-gather's chunk numbers go up while chunks travel to the right; they go down by one"
+        yield "the all-gather lacks a step: N ranks need N − 1", gather(scattered, steps=size - 2)
+        upward = "the all-gather's chunk numbers go up, but chunks travel to the right, so they go down by one"
         for received in (-1, 1):
             yield upward, ring(scattered, sent=0, received=received, turn=-turn, way=turn, adds=False)
-        same = "the all-gather sends, or receives, the same chunk in every step: its number goes down with the step"
+        same = (
+            "the all-gather sends, or receives, the same chunk in every step: its number has to go down"
+        )
         yield same, gather(scattered, by=(0, 1))
         yield same, gather(scattered, by=(1, 0))
-        beside = "in the all-gather what arrives is put in another chunk's place; it is the one before that sent"
+        beside = "the all-gather stores an arriving chunk in the wrong place; it is the one before the chunk just sent"
         for received in range(-size, -1):
             yield beside, gather(scattered, received=received)
         for far in range(1, size):

@@ -1,4 +1,4 @@
-"""Exercise 5 of lab 06: who gets which block, in how many messages and steps."""
+"""Check exercise 5 of lab 06: which rank gets which block, in how many messages and steps."""
 
 from itertools import product
 
@@ -39,7 +39,7 @@ def pairwise_alltoall(student):
 
 
 def _blocks(size: int, length: int) -> np.ndarray:
-    """(rank, block, element): 100·rank + block, with the element's place behind the point."""
+    """Return (rank, block, element): 100·rank + block, with the element's index after the decimal point."""
     rank, block, place = np.ogrid[:size, :size, :length]
     return 100 * rank + block + place / 1024
 
@@ -49,7 +49,7 @@ def _send_and_recv(size: int, length: int) -> list[tuple]:
 
 
 def _whole_numbers(size: int, length: int) -> list[tuple]:
-    """Each rank's send and recv of numbers that float64 rounds."""
+    """Return each rank's send and recv of integers that float64 would round."""
     count = size * length
     return [(2**60 + count * rank + np.arange(count), unwritten(count, np.int64)) for rank in range(size)]
 
@@ -57,12 +57,13 @@ def _whole_numbers(size: int, length: int) -> list[tuple]:
 def _expect_whole_numbers(case: str, own: list[tuple]) -> None:
     sends, recvs = map(np.array, zip(*own, strict=True))
     expected = sends.reshape(len(own), len(own), -1).swapaxes(0, 1).reshape(recvs.shape)
-    rounded = "a buffer in between is float64, which rounds large whole numbers: np.empty_like(…), or dtype="
+    rounded = "an intermediate buffer is float64, which rounds large integers: np.empty_like(…), or dtype="
     expect_results(case, recvs, expected, [(rounded, expected.astype(float).astype(np.int64))])
 
 
 def _expect_exchanged(case: str, left, size: int, length: int, run=None, nothing: str = "") -> None:
-    """left: (send, recv) as each rank left them. run: of practice ranks. nothing: why recv may be as it was."""
+    """Raise Wrong unless the blocks were exchanged. left: (send, recv) as each rank left them. run: of practice
+    ranks. nothing: why recv may be unchanged."""
     found = np.array([recv for _, recv in left]).reshape(size, size, length)
     wrong = np.argwhere(found != _blocks(size, length).swapaxes(0, 1))
     if wrong.size:
@@ -82,20 +83,20 @@ def _expect_exchanged(case: str, left, size: int, length: int, run=None, nothing
 
 
 def _to_one_alone(run) -> str:
-    """The cause where each rank sends all its messages to one other; or ''."""
+    """Return the cause if each rank sends all its messages to one other rank; or ''."""
     if run is None or run.size == 2 or len({(m.source, m.dest) for m in run.messages}) != run.size:
         return ""
-    return "every step sends to the same rank; in step s the partner is s further on, and a block goes straight to it"
+    return "every step sends to the same rank; in step s the partner is s further on, and a block goes straight there"
 
 
 def causes(size: int, length: int, nothing: str):
-    """Their answers: (rank, block, element) of all ranks' recvs. nothing: why recv may be as it was."""
+    """Return cause → (rank, block, element) of all ranks' recvs. nothing: why recv may be unchanged."""
     blocks, exchanged, ranks = _blocks(size, length), _blocks(size, length).swapaxes(0, 1), np.arange(size)
     columns = blocks.reshape(size, length, size).transpose(2, 0, 1)
     is_row = "block j is elements j·length to (j + 1)·length − 1, row j of reshape(size, -1)"
     yield f"the blocks are columns: {is_row}", columns
     yield f"the blocks are columns: {is_row}", columns.swapaxes(1, 2).reshape(size, size, length)
-    copied = "nothing is in recv: what arrives has to be received into recv itself, or into a view of it"
+    copied = "recv is empty: receive into recv itself, or into a view of it"
     yield nothing or copied, np.full_like(blocks, np.nan)
     for block, place in product(("dest", "source", "rank", "step"), repeat=2):
         said = f"the wrong block is sent, blocks[{block}]: block `dest` is for rank dest" * (block != "dest")
@@ -107,9 +108,9 @@ def causes(size: int, length: int, nothing: str):
         own[ranks, ranks] = np.nan
         own[ranks, place] = exchanged[ranks, ranks]  # before the messages, of which one comes to the same place
         own[ranks != place % size, place] = exchanged[ranks != place % size, place]
-        yield "one's own block is put in the wrong place: it is block `rank` of recv", own
+        yield "the rank's own block is stored in the wrong place: it is block `rank` of recv", own
     for away, cause in (
-        (0, "one's own block is forgotten; it needs no message, but it has to be copied"),
+        (0, "the rank's own block is missing; it needs no message, but it has to be copied"),
         (1, "a step too few"),
         (-1, "a step too few"),
     ):
@@ -119,7 +120,8 @@ def causes(size: int, length: int, nothing: str):
 
 
 def _in_steps(blocks, block: str, place: str) -> np.ndarray:
-    """All ranks' recvs where in each step block `block` of send is sent, and arrives as block `place` of recv."""
+    """Return all ranks' recvs if each step sends block `block` of send and stores the arriving one as block `place`
+    of recv."""
     size, found = len(blocks), np.full_like(blocks, np.nan)
     for rank in range(size):
         found[rank, rank] = blocks[rank, rank]
@@ -132,7 +134,8 @@ def _in_steps(blocks, block: str, place: str) -> np.ndarray:
 
 
 def _expect_pairwise(case: str, run, nbytes: int) -> None:
-    """Raises Wrong unless each rank sends a block of `nbytes` to each other one, and no two to one at a time."""
+    """Raise Wrong unless each rank sends a block of `nbytes` to each other rank, and no two ranks send to one at the
+    same time."""
     size = run.size
     if any(m.dest == m.source for m in run.messages):
         itself = "step 0 is the rank itself: its own block is copied, and the steps go from 1 to size − 1"
@@ -141,20 +144,20 @@ def _expect_pairwise(case: str, run, nbytes: int) -> None:
         sent = [m.nbytes for m in run.messages if m.source == rank]
         if sent != [nbytes] * (size - 1):
             found = f"rank {rank} sends {counted(len(sent), 'message')} of {', '.join(map(str, sent))} bytes"
-            cause = "everything is sent to everybody" if set(sent) == {size * nbytes} else ""
+            cause = "all blocks are sent to all ranks" if set(sent) == {size * nbytes} else ""
             roots = [root for root in range(size) if all(root in (m.source, m.dest) for m in run.messages)]
             if size > 2 and roots:
-                cause = "all goes through one rank; every block can go straight to the rank that it is for"
+                cause = "everything goes through one rank; each block can go straight to its own rank"
             raise Wrong(case, f"{found}; a block for each other rank makes {size - 1} of {nbytes}", cause=cause)
     # In pairs i + j = step a rank that meets itself rests; rank ^ step takes up to 2·(size − 1) steps where partners
     # are absent; and whoever posts all receives at once leaves the order to MPI.
     enough = size if _queue(run) else max(size, 2 * (size - 1))
     if run.steps > enough and run.requested < len(run.messages):
         found = f"it takes {run.steps} steps, {size - 1} are enough: a rank cannot receive two messages at a time"
-        queue = "all send to rank 0 first, then to rank 1, and queue up for one receiver; each has to start elsewhere"
+        queue = "all ranks send to rank 0 first, then to rank 1, and queue up there; each rank has to start elsewhere"
         raise Wrong(case, found, cause=queue if _queue(run) else "")
 
 
 def _queue(run) -> bool:
-    """Whether all send to rank 0 first."""
+    """Return True if all ranks send to rank 0 first."""
     return {next(m.dest for m in run.messages if m.source == rank) for rank in range(1, run.size)} == {0}

@@ -1,4 +1,4 @@
-"""Exercise 6 of lab 06: α and β found again in made-up times, and the crossover that follows from them."""
+"""Check exercise 6 of lab 06: recover α and β from made-up times, and the crossover that follows from them."""
 
 import math
 
@@ -34,9 +34,7 @@ def fit_cost(student):
         expect_number(case, "crossover", found, expected, crossover_causes(ranks), 1e-5)
         yield f"{case}: {expected:,.0f} bytes"
     case = "crossover on 2 ranks"
-    never = (
-        "on 2 ranks both send as many bytes, and the ring a message more: it never catches up, math.inf is asked for"
-    )
+    never = "on 2 ranks both send equally many bytes, the ring in one message more: return math.inf"
     try:
         crossover = _answer(case, student, exact, 2)[2]
     except ZeroDivisionError as error:
@@ -47,7 +45,7 @@ def fit_cost(student):
 
 
 def _answer(case: str, student, seconds, ranks: int) -> list:
-    """(alpha, beta, crossover). Raises Wrong where the arrays are not left as they were."""
+    """Return (alpha, beta, crossover). Raise Wrong if the arrays have changed."""
     given = {"nbytes": NBYTES.copy(), "seconds": seconds.copy()}
     answer = student(*given.values(), ranks)
     answer = tuple(answer) if isinstance(answer, list) else answer
@@ -60,12 +58,12 @@ def _answer(case: str, student, seconds, ranks: int) -> list:
 
 
 def exact_causes(alpha: float, beta: float):
-    """Their answers: (α, β)."""
+    """Return cause → (α, β), for exact times."""
     slope, start = np.polyfit(np.log(NBYTES), np.log(alpha + beta * NBYTES), 1)
-    yield "the model was fitted in logarithms, in which it is no straight line", (math.exp(start), slope)
-    first = "the shortest message's time was taken for alpha: alpha is the line at n = 0"
+    yield "the model was fitted in logarithms, where it is not a straight line", (math.exp(start), slope)
+    first = "alpha is the shortest message's time; it should be the line's value at n = 0"
     yield first, (alpha + beta * NBYTES[0], beta)
-    yield "the times are of one way already", (alpha / 2, beta / 2)
+    yield "the times are already those of one message", (alpha / 2, beta / 2)
     yield "alpha and beta are swapped", (beta, alpha)
     yield "alpha is in seconds, not in µs", (1e6 * alpha, beta)
     yield "beta is seconds per byte, not bytes per second", (alpha, 1 / beta)
@@ -85,7 +83,8 @@ def exact_causes(alpha: float, beta: float):
 
 
 def _expect_least_squares(case: str, line, times) -> None:
-    """Raises Wrong unless the sum of the squared relative errors of `line`, (α, β), is nearly the least possible."""
+    """Raise Wrong unless the sum of the squared relative errors of `line`, (α, β), is close to the smallest
+    possible."""
 
     def squares(alpha, beta) -> float:
         return float(np.sum(((alpha + beta * NBYTES) / times - 1) ** 2))
@@ -101,8 +100,8 @@ def _expect_least_squares(case: str, line, times) -> None:
 
 
 def line_causes(times):
-    """Their answers: (α, β)."""
-    largest = "absolute errors were minimised: the largest messages alone decide; divide each row by its time"
+    """Return cause → (α, β), for inexact times."""
+    largest = "absolute errors were minimized, so the largest messages decide; divide each row by its time"
     squared = "the squares of the errors were divided by the times, not the errors; np.polyfit squares w as well"
     slope = (times[-1] - times[0]) / (NBYTES[-1] - NBYTES[0])
     yield largest, _weighted(times, np.ones(len(times)))
@@ -110,13 +109,13 @@ def line_causes(times):
     yield "the rows were divided by nbytes, not by their times", _weighted(times, 1 / NBYTES)
     yield "the rows were divided by the root of nbytes, not by their times", _weighted(times, 1 / np.sqrt(NBYTES))
     yield "the errors were divided by the times twice", _weighted(times, 1 / times**2)
-    yield "the line goes through the first and the last point alone", (times[0] - slope * NBYTES[0], slope)
+    yield "the line goes only through the first and the last point", (times[0] - slope * NBYTES[0], slope)
     slope = (times[1] - times[0]) / (NBYTES[1] - NBYTES[0])
-    yield "the line goes through the first two points alone", (times[0] - slope * NBYTES[0], slope)
+    yield "the line goes only through the first two points", (times[0] - slope * NBYTES[0], slope)
 
 
 def _weighted(times, weights) -> np.ndarray:
-    """(α, β) for which the sum of the squares of weights · (α + βn − times) is the least."""
+    """Return the (α, β) that minimizes the sum of the squares of weights · (α + βn − times)."""
     return np.linalg.lstsq(np.column_stack([weights, weights * NBYTES]), weights * times, rcond=None)[0]
 
 
@@ -124,13 +123,13 @@ def crossover_causes(ranks: int):
     steps, around, share = math.log2(ranks), 2 * (ranks - 1), 2 * (ranks - 1) / ranks  # the ring: messages, vectors
 
     def crossing(ring=(around, share), doubling=(steps, steps)) -> float:
-        """Where the two cost the same; of each its (messages, vectors)."""
+        """Return where the two algorithms cost the same; each is given as (messages, vectors)."""
         apart = doubling[1] - ring[1]
         return ALPHA / BETA * (ring[0] - doubling[0]) / apart if apart else math.inf
 
     counts = f"recursive doubling sends log2({ranks}) = {steps:g} vectors (the logarithm is to base 2)"
     yield f"{counts}, the ring {share:g} of them in chunks: from some size on the ring is faster", math.inf
-    twice, rounds = "the ring goes round twice: 2·(ranks − 1) steps", "a round of the ring has ranks − 1 steps"
+    twice, rounds = "the ring goes around twice: 2·(ranks − 1) steps", "one round of the ring has ranks − 1 steps"
     chunk = "each of the ring's steps sends a chunk, n / ranks bytes"
     for sentence, *ring in (
         (twice, around / 2, share / 2),
@@ -146,7 +145,7 @@ def crossover_causes(ranks: int):
         yield sentence, crossing(ring=ring)
     for bytes_of in (steps / ranks, 1, share / 2):
         yield "each step of recursive doubling sends the whole vector", crossing(doubling=(steps, bytes_of))
-    yield "recursive doubling goes its log2(ranks) steps once", crossing(doubling=(2 * steps, 2 * steps))
+    yield "recursive doubling takes its log2(ranks) steps once", crossing(doubling=(2 * steps, 2 * steps))
     for x in (math.log(ranks), math.log10(ranks), ranks / 2, ranks, ranks - 1):
         for doubling in ((x, x), (x, steps), (steps, x)):
             yield "the number of steps is the logarithm to base 2", crossing(doubling=doubling)
@@ -154,7 +153,7 @@ def crossover_causes(ranks: int):
     more, fewer = around - steps, steps - share
     inverted = ALPHA / BETA * fewer / more, BETA / ALPHA * fewer / more, BETA / ALPHA * more / fewer
     if fewer > 0:
-        yield f"solved the wrong way round: {solved}", inverted
+        yield f"solved for the wrong side: {solved}", inverted
         yield f"α or β is left out: {solved}", (more / fewer, more / fewer / BETA, ALPHA * more / fewer)
         yield f"the numbers of messages and of vectors are left out: {solved}", ALPHA / BETA
     yield "in bytes, not in elements", crossing() / 8

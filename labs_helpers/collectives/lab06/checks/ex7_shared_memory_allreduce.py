@@ -1,4 +1,4 @@
-"""Exercise 7 of lab 06: results, barriers and work of an all-reduce in shared memory."""
+"""Check exercise 7 of lab 06: the results, barriers and work of an all-reduce in shared memory."""
 
 import time
 from functools import partial
@@ -17,7 +17,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 
 CALLS = 3
-NEXT = "the next call wrote a row while others were still collecting: a barrier is missing at the end of a call"
+NEXT = "the next call wrote a row while other ranks were still collecting: a barrier is missing at the end of the call"
 STALE = -(2.0**45)  # what lies in the shared matrix before anybody has written there
 
 
@@ -37,7 +37,7 @@ def shared_memory_allreduce(student):
         there = [False] * size  # whether at a barrier of the first call a rank's vector was in its row
         run = on_ranks(case, student, partial(_watched_calls, there), own)
         if run.messages:
-            raise Wrong(case, f"{len(run.messages)} messages were sent; the vectors go through `shared`")
+            raise Wrong(case, f"{len(run.messages)} messages were sent; the vectors should go through `shared`")
         vectors.expect_unchanged(case, [send for _, send, _, _ in own], _sends(size, n))
         _expect_results(case, [recv for _, _, recv, _ in own], shared, all(there) or not run.barriers)
         for rank, (start, stop) in enumerate(chunk_bounds(n, size)):
@@ -70,7 +70,7 @@ def shared_memory_allreduce(student):
 
 
 def _sends(size: int, n: int) -> list[np.ndarray]:
-    """Each rank's (call, element): tagged, and times 1, 2 and 4."""
+    """Return each rank's (call, element): tagged, and multiplied by 1, 2 and 4."""
     return [2.0 ** np.arange(CALLS)[:, None] * vector for vector in tagged(size, n)]
 
 
@@ -84,7 +84,7 @@ def _calls(student, comm, shared, sends, recvs, op) -> None:
 
 
 class _WatchingComm:
-    """Calls `look` at each barrier."""
+    """A communicator that calls `look` at each barrier."""
 
     def __init__(self, comm, look):
         self._comm, self._look = comm, look
@@ -108,8 +108,8 @@ def _watched_calls(there: list[bool], student, comm, shared, sends, recvs, op) -
 
 
 def _late_calls(student, comm, shared, sends, recvs) -> np.ndarray:
-    """All calls with rank 0 late, then all with the last rank late; returns recvs. shared: for ranks that are threads;
-    processes make a matrix of their own."""
+    """Run all calls with rank 0 late, then all with the last rank late; return recvs. shared: for ranks that are
+    threads; processes create their own matrix."""
     window = None
     if type(comm).__module__.startswith("mpi4py"):
         shared, window = shared_matrix(comm, sends.shape[1], np.float64)
@@ -127,8 +127,8 @@ def _late_calls(student, comm, shared, sends, recvs) -> np.ndarray:
 
 
 def _expect_results(case: str, recvs, shared=None, filled: bool = True) -> None:
-    """recvs: each rank's (call, element). shared: as the last call of practice ranks left it, which take turns in their
-    order. filled: whether every rank's vector was in its row at a barrier."""
+    """Raise Wrong for wrong results. recvs: each rank's (call, element). shared: after the last call of practice
+    ranks, which take turns in their order. filled: True if every rank's vector was in its row at some barrier."""
     size, _, n = np.shape(recvs)
     for call in range(CALLS):
         found, of_call = np.array(recvs)[:, call] / 2.0**call, f"{case}, call {call}"
@@ -139,9 +139,11 @@ def _expect_results(case: str, recvs, shared=None, filled: bool = True) -> None:
 
 
 def _reduction_cause(found, shared, filled: bool, wrong: WrongElement) -> str:
-    """The cause of a wrong element in a rank's own chunk."""
+    """Return the cause of a wrong element in a rank's own chunk."""
     if not filled:
-        return "at no barrier is a rank's vector in its row of shared: shared[comm.rank] = send, and then the barrier"
+        return (
+            "at no barrier is a rank's vector in its row: write shared[comm.rank] = send before the barrier"
+        )
     if wrong.parts and set(wrong.parts) <= {0, 2} and not wrong.is_own(wrong.rank, 2):
         return NEXT
     # A part that is in it twice may be the next call's, which says nothing of where chunks lie.
@@ -150,23 +152,23 @@ def _reduction_cause(found, shared, filled: bool, wrong: WrongElement) -> str:
     if np.isnan(wrong.value):
         return UNEVEN if wrong.uneven else "it is not collected into recv"
     if not wrong.parts:
-        return "a rank reduces before all have put their rows there: a barrier is missing before the reduction"
+        return "a rank reduces before all ranks have written their rows: a barrier is missing before the reduction"
     if wrong.is_own(wrong.rank):
-        return "no other row was reduced into it, or the result was put somewhere else than where it is collected"
-    return "the loop leaves out a row, or takes one twice; or a row was written while another rank had still to read it"
+        return (
+            "no other row was reduced into it, or the result was not collected from where it was stored"
+        )
+    return "the loop leaves out a row, or takes one twice; or a row was overwritten before another rank had read it"
 
 
 def _place_cause(found, shared, chunk: int) -> str:
-    """Whether the reduced chunks went where they should not, or were not looked for where they are."""
+    """Return the cause if the reduced chunks were stored in a wrong place, or not collected from where they are."""
     size, n = found.shape
     places = [slice(*bounds) for bounds in chunk_bounds(n, size)]
     rows, total = np.array(tagged(size, n)), sum(tagged(size, n))
     for row in rows:  # in its turn, each rank puts the sum of whole rows over its own
         row[:] = rows.sum(0)
     if all(np.array_equal(found[rank, mine], rows[rank, mine]) for rank, mine in enumerate(places)):
-        return (
-            "each rank writes its result over its whole row, which the others still read; only chunk r of row r is free"
-        )
+        return "each rank overwrites its whole row, which the others still read; only chunk r of row r is free"
     if shared is None:
         return ""
     finished = _finished(shared, places[chunk], total)
@@ -177,12 +179,12 @@ def _place_cause(found, shared, chunk: int) -> str:
 
 
 def _finished(shared, place: slice, total) -> np.ndarray:
-    """In which rows a chunk of the last call's sum lies."""
+    """Return the rows that hold a chunk of the last call's sum."""
     return (shared[:, place] == 2.0 ** (CALLS - 1) * total[place]).all(1)
 
 
 def _collection_cause(found, shared, wrong: WrongElement) -> str:
-    """The cause of one in another rank's chunk, where all ranks have their own."""
+    """Return the cause of a wrong element in another rank's chunk, if all ranks have their own."""
     if set(wrong.parts) == {2} or wrong.is_own(wrong.chunk, 2):
         return NEXT
     if wrong.uneven:
@@ -193,7 +195,7 @@ def _collection_cause(found, shared, wrong: WrongElement) -> str:
     place = slice(*chunk_bounds(n, size)[wrong.chunk])
     in_own_row = shared is not None and _finished(shared, place, sum(tagged(size, n)))[wrong.rank]
     if wrong.is_own(wrong.rank) and not in_own_row:
-        return "each rank collects from its own row; chunk r lies in row r"
+        return "each rank collects from its own row; chunk r is in row r"
     if wrong.parts:
-        return "a rank collects chunks that are not reduced yet: a barrier is missing after the reduction"
-    return "the chunk was not collected from its rank's row, or what lay there was overwritten"
+        return "a rank collects chunks before they are reduced: a barrier is missing after the reduction"
+    return "the chunk was not collected from its rank's row, or was overwritten there"

@@ -1,4 +1,4 @@
-"""The transfer exercise of lab 06: a reduce-scatter in log2(N) steps."""
+"""Check the transfer exercise of lab 06: a reduce-scatter in log2(N) steps."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ from labs_helpers.course.verdict import Wrong
 ERRORS = (
     (
         r"^IndexError: list index",
-        "a range of chunks ends behind the last one: the first partner is size / 2 away, and the distance halves",
+        "a range of chunks ends after the last one: the first partner is size / 2 away, and the distance halves",
     ),
 )
 
@@ -41,23 +41,23 @@ def recursive_halving(student):
 
 
 def _expect_steps(case: str, run, rank: int, least: int) -> None:
-    """Raises Wrong unless `rank` sent log2(size) messages, or the `least` that are not empty."""
+    """Raise Wrong unless `rank` sent log2(size) messages, or the `least` that are not empty."""
     count, steps = run.messages_sent[rank], len(_distances(run.size))
     if not least <= count <= steps:
-        why = "a step is missing: the distance halves until it is 1" if count < steps else ""
+        why = "a step is missing: the distance has to halve until it is 1" if count < steps else ""
         if count == run.size - 1 and all((m.dest - m.source) % run.size == 1 for m in run.messages):
-            why = "it is a ring; here the partner of each step is rank ^ distance"
+            why = "this is a ring; here the partner of each step is rank ^ distance"
         asked = f"log2({run.size}) = {steps} are asked for"
         raise Wrong(case, f"rank {rank} sends {counted(count, 'message')}, {asked}", cause=why)
 
 
 def _distances(size: int) -> list[int]:
-    """How far the partner of each step is."""
+    """Return how far the partner of each step is."""
     return [size >> step for step in range(1, size.bit_length())]
 
 
 def _halves(rank: int, size: int, n: int) -> list[int]:
-    """How many elements `rank` should send in each step: the chunks of its partner's half."""
+    """Return how many elements `rank` should send in each step: the chunks of its partner's half."""
     bounds, counts = chunk_bounds(n, size), []
     for distance in _distances(size):
         first = (rank ^ distance) // distance * distance
@@ -66,7 +66,7 @@ def _halves(rank: int, size: int, n: int) -> list[int]:
 
 
 def _expect_halves(case: str, rank: int, sent: list[int], size: int, n: int) -> None:
-    """sent: the elements of each message of `rank`."""
+    """Raise Wrong unless each step sends half. sent: the elements of each message of `rank`."""
     halves = _halves(rank, size, n)
     if sum(sent) != sum(halves):
         whole = ", the whole vector" if set(sent) == {n} else ""
@@ -79,28 +79,28 @@ def _listed(numbers) -> str:
 
 
 def causes(size: int, n: int):
-    """Their answers: all ranks' data, of equal chunks."""
+    """Return cause → all ranks' data, for equal chunks."""
     if n % size:
         return
-    data, replaced = tagged(size, n), "what arrives replaces the half that is kept"
+    data, replaced = tagged(size, n), "arriving data replaces the kept half"
     yield vectors.UNCHANGED, data
-    yield "the half that is kept is sent; the partner needs the other one", _halved(data, gives=False)
+    yield "the kept half is sent; the partner needs the other one", _halved(data, gives=False)
     yield "each rank keeps the half that its partner should have", _halved(data[::-1])[::-1]
-    yield f"{replaced}: it needs a buffer of its own, and op", _halved(data, own=0)
-    yield f"{replaced}, and is reduced with itself: it needs a buffer of its own", _halved(data, own=0, arrived=2)
-    yield "what arrives is reduced twice", _halved(data, arrived=2)
-    moves = "the range that is still a rank's own moves up by `distance` where it keeps the upper half"
+    yield f"{replaced}: receive it into a separate buffer, and use op", _halved(data, own=0)
+    yield f"{replaced}, and is reduced with itself: receive it into a separate buffer", _halved(data, own=0, arrived=2)
+    yield "arriving data is reduced twice", _halved(data, arrived=2)
+    moves = "a rank that keeps the upper half has to move its range up by `distance`"
     yield f"{moves}; here it stays", _halved(data, moves=lambda rank, distance: 0)
     yield f"{moves}, and only there", _halved(data, moves=lambda rank, distance: distance)
-    bit = "a rank keeps the upper half where its bit `distance` is set: rank & distance, no comparison"
+    bit = "a rank keeps the upper half if its bit `distance` is set: test rank & distance, without a comparison"
     yield bit, _halved(data, upper=int.__ge__)
     yield bit, _halved(data, upper=int.__ge__, moves=lambda rank, distance: distance * (rank >= distance))
 
 
 def _halved(data, gives: bool = True, own: int = 1, arrived: int = 1, upper=int.__and__, moves=int.__and__) -> list:
-    """What all ranks hold in the end if in each step a kept half becomes own times itself plus arrived times what came:
-    what the partner gives, or what it keeps. upper(rank, distance): whether the upper half of the range is kept;
-    moves(rank, distance): by how many chunks the range then begins later."""
+    """Return all ranks' final data if each step turns the kept half into own × itself + arrived × what came: the
+    partner's given half, or its kept half. upper(rank, distance): True if the rank keeps the upper half of its
+    range; moves(rank, distance): by how many chunks the range's start then moves."""
     data, width = [vector.copy() for vector in data], len(data[0]) // len(data)
     firsts = [0] * len(data)
     for distance in _distances(len(data)):
@@ -118,12 +118,12 @@ def _halved(data, gives: bool = True, own: int = 1, arrived: int = 1, upper=int.
 
 
 def _messages_cause(run, wrong) -> str:
-    """The cause of wrong values that the messages show."""
+    """Return the cause of wrong values that the messages reveal."""
     for rank in range(run.size):
         partners = [m.dest for m in run.messages if m.source == rank]
         right = [rank ^ distance for distance in _distances(run.size)]
         if partners != right:
-            order = "the halves are taken in the wrong order: " if partners == right[::-1] else ""
+            order = "the halves are split in the wrong order: " if partners == right[::-1] else ""
             first_and_last = f"the first partner is size / 2 away, the last is 1 away: rank {_listed(right)}"
             return f"{order}rank {rank} sends to rank {_listed(partners)}; {first_and_last}"
     return vectors.chunk_cause(wrong)

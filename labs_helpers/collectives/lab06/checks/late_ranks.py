@@ -1,4 +1,4 @@
-"""A rank that is late wherever it can be: after each barrier and in each reduction. It exposes missing barriers."""
+"""A rank that is late wherever possible: after each barrier and in each reduction. It exposes missing barriers."""
 
 import time
 
@@ -6,7 +6,7 @@ DELAY_S = 0.01
 
 
 class LateComm:
-    """A communicator whose rank goes on only some time after each barrier."""
+    """A communicator whose rank resumes only some time after each barrier."""
 
     def __init__(self, comm):
         self._comm = comm

@@ -1,4 +1,4 @@
-"""Round a ring: the cases of exercises 3 and 4, what may travel there, and what comes of a mistake."""
+"""The cases of exercises 3 and 4: what may travel around a ring, and the result of each mistake."""
 
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.course.verdict import Wrong
@@ -14,11 +14,11 @@ CASES = (
 
 
 def expect_ring(case: str, run, steps: int, n: int) -> None:
-    """Raises Wrong if a message does not go to a neighbour, or if in `steps` steps float32 travels."""
+    """Raise Wrong if a message does not go to a neighbor, or if float32 travels in `steps` steps."""
     for m in run.messages:
         left, right = (m.source - 1) % run.size, (m.source + 1) % run.size
         if m.dest not in (left, right):
-            neighbours = f"round a ring it sends to its neighbours alone, ranks {left} and {right}"
+            neighbours = f"around a ring a rank sends only to its neighbors, ranks {left} and {right}"
             raise Wrong(case, f"rank {m.source} sends to rank {m.dest}; {neighbours}")
     sent, needed = sum(run.bytes_sent), steps * 8 * n
     if sent and run.messages_sent == [steps] * run.size and 2 * sent == needed:
@@ -30,18 +30,21 @@ def expect_ring(case: str, run, steps: int, n: int) -> None:
 
 
 def too_much(messages, sent: int, needed: int, n: int) -> str:
-    """The cause where `sent` bytes travelled in `messages`, and `needed` are enough; '' where it is not known."""
+    """Return the cause if `messages` carried `sent` bytes and `needed` are enough; '' if it is unknown."""
     if {m.nbytes for m in messages} == {8 * n}:
-        return "each step sends the whole vector; one chunk is enough"
-    return "a step too many, or a part of the vector that the other side has already" if sent > needed else ""
+        return "each step sends the whole vector, but one chunk is enough"
+    return "one step too many, or a part of the vector that the other side already has" if sent > needed else ""
 
 
 def ring(
     data, steps=None, sent=-1, received=-2, turn: int = 1, way: int = 0, adds: bool = True, first=False, by=(1, 1)
 ) -> list:
-    """What all ranks hold after `steps` (size − 1) of a ring that begins with `data`: in each, rank r sends chunk
-    r + turn·(sent − step) to rank r + (way or turn), and receives chunk r + turn·(received − step). first: what is sent
-    is always what it had at first. by: how often the step counts in what is sent, and in what is received."""
+    """Return all ranks' data after `steps` (size − 1) of a ring that starts with `data`.
+
+    In each step, rank r sends chunk r + turn·(sent − step) to rank r + (way or turn), and receives chunk r +
+    turn·(received − step). first: it always sends its original data. by: how much the step counts in the sent and in
+    the received chunk number.
+    """
     data, size, bounds = [vector.copy() for vector in data], len(data), chunk_bounds(len(data[0]), len(data))
     begun = [vector.copy() for vector in data]
     for step in range(size - 1 if steps is None else steps):

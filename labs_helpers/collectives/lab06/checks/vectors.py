@@ -1,4 +1,4 @@
-"""Vectors whose sums tell what is in them: which ranks' parts, how often, and of which element."""
+"""Vectors whose sums reveal their contents: which ranks' parts they include, how often, and of which element."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from labs_helpers.course.verdict.compare import BY_HAND
 from labs_helpers.course.verdict.trees import Comparison
 
 _PLACE = 2**36  # below it a hexadecimal digit a rank, above it the element's number: exact in float64
-UNCHANGED = "data is as it was: a copy of it was worked on, or what op returns was not written back, as out= does"
-UNEVEN = "uneven chunks end where chunk_bounds says; equal ones are right, chunks of n // size lose the last elements"
+UNCHANGED = "data did not change: the function worked on a copy, or did not write op's result back, as out= does"
+UNEVEN = "take uneven chunks from chunk_bounds; chunks of n // size lose the last elements"
 
 
 @dataclass(frozen=True)
 class WrongElement:
-    """The first wrong element of a sum, and its value. parts: how often each rank's element is in it; () where it is no
-    such sum. elsewhere: it is one of other elements. uneven: the chunks differ in length, and none is empty."""
+    """The first wrong element of a sum, and its value. parts: how often the sum includes each rank's element; () if
+    it is no such sum. elsewhere: it is a sum of other elements. uneven: the chunks differ in length, and none is
+    empty."""
 
     rank: int
     chunk: int
@@ -31,12 +32,12 @@ class WrongElement:
     elsewhere: bool = False
 
     def is_own(self, rank: int, times: int = 1) -> bool:
-        """Whether it is `rank`'s element alone, that many times."""
+        """Return True if it is only `rank`'s element, that many times."""
         return sum(self.parts) == times and self.parts[rank] == times
 
 
 def tagged(size: int, n: int) -> list[np.ndarray]:
-    """A float64 vector of n elements a rank, whose sums can be read. At most 8 ranks, 4,000 elements."""
+    """Return a float64 vector of n elements per rank whose sums can be decoded. At most 8 ranks and 4,000 elements."""
     return [float(16**rank) + _PLACE * np.arange(1.0, n + 1) for rank in range(size)]
 
 
@@ -45,33 +46,33 @@ MAXIMUM = "np.maximum, int64 beyond 2**53, all below zero"
 
 
 def below_zero(size: int, n: int) -> list[np.ndarray]:
-    """An int64 vector of n elements a rank, all negative, each rank's the largest somewhere."""
+    """Return an int64 vector of n elements per rank, all negative; each rank has the largest element somewhere."""
     return [np.array([-10 * (i + 1) - (7 * rank + 3 * i) % 5 for i in range(n)]) - BEYOND for rank in range(size)]
 
 
 def unwritten(n: int, dtype=np.float64) -> np.ndarray:
-    """n elements as they are before anybody has written them: NaN, or −99 where there is no NaN."""
+    """Return n elements that mark unwritten memory: NaN, or −99 for dtypes without NaN."""
     return np.full(n, np.nan if np.issubdtype(dtype, np.floating) else -99, dtype)
 
 
 def in_place(vectors, op) -> list[tuple]:
-    """Each rank's arguments (data, op) of a reduce-scatter."""
+    """Return each rank's arguments (data, op) of a reduce-scatter."""
     return [(vector, op) for vector in vectors]
 
 
 def into_recv(vectors, op) -> list[tuple]:
-    """Each rank's arguments (send, recv, op) of an all-reduce."""
+    """Return each rank's arguments (send, recv, op) of an all-reduce."""
     return [(vector, unwritten(vector.size, vector.dtype), op) for vector in vectors]
 
 
 def results(own: list[tuple]) -> tuple[list, list]:
-    """The vectors with the results of `in_place` or `into_recv`, and the (start, stop) that each has to hold."""
+    """Return the vectors with the results of `in_place` or `into_recv`, and the (start, stop) that each must hold."""
     size, n = len(own), own[0][0].size
     return [result for *_, result, _ in own], [(0, n)] * size if len(own[0]) == 3 else chunk_bounds(n, size)
 
 
 def check_maximum(student, given) -> str:
-    """The reduction with np.maximum. given: in_place or into_recv. Returns the line to print."""
+    """Check the reduction with np.maximum, and return the line to print. given: in_place or into_recv."""
     case, own = MAXIMUM, given(below_zero(4, 10), np.maximum)
     on_ranks(case, student, called, own)
     expect_maximum(case, *results(own))
@@ -79,17 +80,17 @@ def check_maximum(student, given) -> str:
 
 
 def check_real_ranks(student, given, size: int, n: int) -> str:
-    """The reduction of n elements on `size` real ranks. Returns the line to print."""
+    """Check the reduction of n elements on `size` real ranks, and return the line to print."""
     case = f"the same function on {size} real ranks"
     expect_sum(case, *results(on_real_ranks(case, student, left, given(tagged(size, n), np.add))))
     return case
 
 
 def expect_sum(case: str, found, ranges, causes: Candidates = (), otherwise=lambda wrong: "") -> None:
-    """Raises Wrong unless each rank's vector is the sum of `tagged` within its range.
+    """Raise Wrong unless each rank's vector is the sum of `tagged` within its range.
 
-    found: a vector a rank. ranges: (start, stop) a rank. causes: their answers are all ranks' vectors. otherwise: a
-    function of the WrongElement, the cause where none of them fits, or ''.
+    found: one vector per rank. ranges: one (start, stop) per rank. causes: cause → all ranks' vectors. otherwise: a
+    function of the WrongElement that returns the cause if none of them fits, or ''.
     """
     size, n = np.shape(found)
     off = np.argwhere(_inside(ranges, n) & (found != sum(tagged(size, n))))
@@ -106,12 +107,12 @@ def expect_sum(case: str, found, ranges, causes: Candidates = (), otherwise=lamb
 
 
 def _inside(ranges, n: int) -> np.ndarray:
-    """bool (rank, element): which elements lie within the rank's (start, stop)."""
+    """Return bool (rank, element): True for elements within the rank's (start, stop)."""
     return np.array([[start <= element < stop for element in range(n)] for start, stop in ranges], bool)
 
 
 def _wrong_element(rank: int, element: int, value: float, size: int, n: int) -> WrongElement:
-    """What `value` is, where a sum of `tagged` should be."""
+    """Decode `value`, which stands where a sum of `tagged` should be."""
     chunk = next(chunk for chunk, (_, stop) in enumerate(chunk_bounds(n, size)) if element < stop)
     place = rank, chunk, bool(n % size and n > size), value
     if np.isnan(value):
@@ -123,43 +124,47 @@ def _wrong_element(rank: int, element: int, value: float, size: int, n: int) -> 
         return WrongElement(*place, f"{value:g}, which is no sum of the ranks' elements")
     if at != total * (element + 1):
         single = f"rank {parts.index(1)}'s element {at - 1}" if total == 1 else ""
-        return WrongElement(*place, single or "a sum with parts of other elements in it", elsewhere=True)
+        return WrongElement(*place, single or "a sum that includes other elements", elsewhere=True)
     said = [f"rank {part}'s part is missing" for part, times in enumerate(parts) if not times]
     said += [f"rank {part}'s part is in it {times} times" for part, times in enumerate(parts) if times > 1]
     return WrongElement(*place, "; ".join(said), parts)
 
 
 def chunk_cause(wrong: WrongElement) -> str:
-    """What chunks leave as a cause where nothing more exact fits."""
+    """Return the cause that chunks suggest if nothing more exact fits."""
     if wrong.uneven:
         return UNEVEN
-    return "the parts of two different chunks met: one arrived in another chunk's place" if wrong.elsewhere else ""
+    return (
+        "parts of two different chunks were combined: one was stored in another's place"
+        if wrong.elsewhere
+        else ""
+    )
 
 
 def expect_maximum(case: str, found, ranges) -> None:
-    """Raises Wrong unless each rank's vector is the maximum of `below_zero` within its range."""
+    """Raise Wrong unless each rank's vector is the maximum of `below_zero` within its range."""
     found, sends = np.array(found), np.array(below_zero(*np.shape(found)))
     inside = _inside(ranges, found.shape[1])
 
     def causes():
-        yield "a sum, whatever op is: use op, not +", np.where(inside, sends.sum(0), found)
-        yield "a zero is in it: start from a rank's vector, not from zeros", np.where(inside, 0, found)
-        yield "only the rank's own part is in it", np.where(inside, sends, found)
+        yield "it is a sum, whatever op is: use op, not +", np.where(inside, sends.sum(0), found)
+        yield "it includes a zero: start from a rank's vector, not from zeros", np.where(inside, 0, found)
+        yield "it includes only the rank's own part", np.where(inside, sends, found)
         largest = sends.max(0).astype(float).astype(int)
-        rounded = "a vector in between is float64, which rounds large whole numbers: np.empty_like(…), or dtype="
+        rounded = "an intermediate vector is float64, which rounds large integers: np.empty_like(…), or dtype="
         yield rounded, np.where(inside, largest, found)
 
     expect_results(case, found, np.where(inside, sends.max(0), found), causes())
 
 
 def expect_results(case: str, found: np.ndarray, expected: np.ndarray, causes: Candidates) -> None:
-    """Raise Wrong unless (rank, element) of `found` is that of `expected`, NaN where NaN is. causes: of their form."""
+    """Raise Wrong unless (rank, element) of `found` equals `expected`, NaN for NaN. causes: of the same form."""
     answers = ((sentence, list(answer)) for sentence, answer in causes)
     Comparison("rank {0}'s result", advice=BY_HAND).expect(case, list(found), list(expected), lambda: answers)
 
 
 def expect_unchanged(case: str, sends, before) -> None:
-    """Raises Wrong if a rank's `send` is no longer what it was."""
+    """Raise Wrong if a rank's `send` has changed."""
     for rank, (send, was) in enumerate(zip(sends, before, strict=True)):
         if not np.array_equal(send, was):
             raise Wrong(

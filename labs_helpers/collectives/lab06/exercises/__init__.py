@@ -1,6 +1,7 @@
-"""The exercises of lab 06, a file each: stub, answer and reference in one.
+"""The exercises of lab 06, one file each: stub, answer and reference in one.
 
-`comm` is a communicator of mpi4py's or of practice ranks; `op` is a NumPy ufunc."""
+`comm` is a communicator of mpi4py or of practice ranks; `op` is a NumPy ufunc.
+"""
 
 from labs_helpers.collectives.lab06.exercises.ex1_ring_shift import ring_shift
 from labs_helpers.collectives.lab06.exercises.ex2_naive_allreduce import naive_allreduce

@@ -4,15 +4,15 @@ import numpy as np
 
 
 def naive_allreduce(comm, send, recv, op):
-    """Reduces everybody's vectors at rank 0, the root, which then sends the result to all.
+    """Reduce all ranks' vectors at rank 0, the root, which then sends the result to all.
 
-    send, recv: contiguous vectors of n ≥ 0 elements; send stays as it is. op: a NumPy ufunc,
-    such as np.add or np.maximum: op(a, b, out=a) puts the reduced vector into a. Afterwards every
-    rank's recv holds the same: everybody's send, reduced with op.
+    send, recv: contiguous vectors of n ≥ 0 elements; send must not change. op: a NumPy ufunc such
+    as np.add or np.maximum: op(a, b, out=a) stores the reduced vector in a. Afterwards every
+    rank's recv holds the same result: all ranks' send, reduced with op.
     """
     # 1. Every rank but the root sends its vector to the root.
-    # 2. The root receives them one after another into a vector of its own, and reduces. Its own
-    #    vector counts as well.
+    # 2. The root receives them one after another into a separate vector, and reduces. Its own
+    #    vector counts too.
     # 3. The root sends the result to each of the others.
     ### BEGIN SOLUTION
     if comm.rank == 0:

@@ -1,15 +1,15 @@
-"""Lab 06, exercise 4: the chunks go round once more, and the two rings make an all-reduce."""
+"""Lab 06, exercise 4: the chunks go around once more, and the two rings make an all-reduce."""
 
 from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.lab06.exercises.ex3_ring_reduce_scatter import ring_reduce_scatter
 
 
 def ring_allgather(comm, data):
-    """Gives every rank all chunks of `data`, of which rank r has chunk r, in size − 1 steps.
+    """Give every rank all chunks of `data`, in size − 1 steps; at first rank r has chunk r.
 
-    data: a contiguous vector; works in place.
+    data: a contiguous vector; the function works in place.
     """
-    # 1. Send the chunk that you have had last, first your own, to the right.
+    # 1. Send the chunk that you got last to the right; start with your own.
     # 2. Receive the one before it from the left, straight into its place.
     ### BEGIN SOLUTION
     rank, size = comm.rank, comm.size
@@ -23,9 +23,9 @@ def ring_allgather(comm, data):
 
 
 def ring_allreduce(comm, send, recv, op):
-    """Everybody's `send` reduced with op, in everybody's recv: the two rings, one after the other.
+    """Reduce all ranks' `send` with op into every rank's recv: one ring after the other.
 
-    send, recv: contiguous vectors of n ≥ 0 elements; send stays as it is. op: a NumPy ufunc.
+    send, recv: contiguous vectors of n ≥ 0 elements; send must not change. op: a NumPy ufunc.
     """
     # Both of your functions work in place. In which vector should they?
     ### BEGIN SOLUTION

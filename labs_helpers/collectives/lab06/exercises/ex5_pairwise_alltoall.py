@@ -1,13 +1,13 @@
-"""Lab 06, exercise 5: everybody has something else for everybody."""
+"""Lab 06, exercise 5: every rank has a different block for every other rank."""
 
 
 def pairwise_alltoall(comm, send, recv):
-    """Sends block j of each rank's `send` to rank j: block i of recv comes from rank i.
+    """Send block j of each rank's `send` to rank j; block i of recv comes from rank i.
 
-    send, recv: contiguous vectors of comm.size equal blocks; send stays as it is. In each step
-    every rank sends one block and receives one, so that nobody is sent two blocks at a time.
+    send, recv: contiguous vectors of comm.size equal blocks; send must not change. In each step
+    every rank sends one block and receives one, so that no rank is sent two blocks at a time.
     """
-    # 1. Cut both vectors into blocks: send.reshape(comm.size, -1) is a view, a row a block.
+    # 1. Cut both vectors into blocks: send.reshape(comm.size, -1) is a view, one row per block.
     # 2. Your own block needs no message.
     # 3. In step s = 1 … size − 1 send to the rank s further on and receive from the one s back.
     ### BEGIN SOLUTION

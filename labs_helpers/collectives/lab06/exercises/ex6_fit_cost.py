@@ -1,4 +1,4 @@
-"""Lab 06, exercise 6: what a message costs, and from which size on the ring is the faster one."""
+"""Lab 06, exercise 6: what a message costs, and from which size on the ring is faster."""
 
 import math
 
@@ -6,17 +6,17 @@ import numpy as np
 
 
 def fit_cost(nbytes, seconds, ranks):
-    """(alpha, beta, crossover): a message of n bytes costs alpha + beta·n seconds.
+    """Return (alpha, beta, crossover): a message of n bytes costs alpha + beta·n seconds.
 
-    nbytes, seconds: arrays, the sizes of messages and the measured times of one way. ranks: a
-    power of two ≥ 2. alpha: seconds per message; beta: seconds per byte; the fit minimises the sum
-    of *relative* errors squared. crossover: bytes of the vector at which the ring all-reduce and
-    recursive doubling cost the same; math.inf where the ring never catches up.
+    nbytes, seconds: arrays, the sizes of messages and their measured times. ranks: a power of
+    two ≥ 2. alpha: seconds per message; beta: seconds per byte; the fit minimizes the sum of
+    the squared *relative* errors. crossover: bytes of the vector at which the ring all-reduce
+    and recursive doubling cost the same; math.inf if the ring never catches up.
     Source: Thakur, Rabenseifner, Gropp: Optimization of collective communication, 2005.
     """
     # 1. Least squares: (alpha + beta·n) / seconds should be 1 at every size. np.linalg.lstsq.
-    # 2. Recursive doubling: log2(ranks) steps, in each of which the whole vector is sent.
-    # 3. The ring: 2·(ranks − 1) steps, in each of which a chunk of n / ranks bytes is sent.
+    # 2. Recursive doubling: log2(ranks) steps; each sends the whole vector.
+    # 3. The ring: 2·(ranks − 1) steps; each sends a chunk of n / ranks bytes.
     # 4. Set the two costs equal and solve for n.
     ### BEGIN SOLUTION
     nbytes, seconds = np.asarray(nbytes, float), np.asarray(seconds, float)

@@ -1,20 +1,20 @@
-"""Lab 06, exercise 7: no messages at all, on ranks that share their memory."""
+"""Lab 06, exercise 7: ranks that share their memory need no messages."""
 
 from labs_helpers.collectives.chunks import chunk_bounds
 
 
 def shared_memory_allreduce(comm, shared, send, recv, op):
-    """Everybody's `send` reduced with op, in everybody's recv, through memory that all ranks share.
+    """Reduce all ranks' `send` with op into every rank's recv, through memory that they share.
 
-    shared: a matrix of size × n elements that all ranks read and write, a row a rank; it is used
-    again by the next call. send, recv: each rank's own vectors of n elements. op: a NumPy ufunc.
-    Each rank reduces one chunk. comm is used for nothing but comm.Barrier(): no rank leaves it
-    before all have entered it.
+    shared: a matrix of size × n elements that all ranks read and write, one row per rank; the
+    next call uses it again. send, recv: each rank's own vectors of n elements. op: a NumPy ufunc.
+    Each rank reduces one chunk. Use comm only for comm.Barrier(), which no rank leaves before all
+    have entered it.
     """
     # 1. Put your vector into your row.
-    # 2. Reduce your chunk of all the rows. Where may the result go without disturbing anybody?
-    # 3. Collect everybody's chunks into recv.
-    # Between which of these must nobody go on before all are there? And when the next call begins?
+    # 2. Reduce your chunk of all rows. Where can the result go without disturbing anybody?
+    # 3. Collect all ranks' chunks into recv.
+    # Between which of these steps must all ranks wait for each other? And before the next call?
     ### BEGIN SOLUTION
     bounds = chunk_bounds(len(send), comm.size)
     mine = slice(*bounds[comm.rank])

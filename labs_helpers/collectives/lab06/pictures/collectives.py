@@ -1,4 +1,4 @@
-"""Each collective before and after: a row per rank, a cell per chunk, coloured by the rank that brought it."""
+"""Draw each collective before and after: one row per rank, one cell per chunk, colored by the rank it came from."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def before_and_after(name: str, size: int = 4) -> tuple[list[list[str]], list[list[str]]]:
-    """What each rank holds before and after a collective: a row a rank, a cell a chunk.
+    """Return what each rank holds before and after a collective: one row per rank, one cell per chunk.
 
-    'B2' is chunk 2 of what rank 1 brought, 'Σ2' the sum of all ranks' chunk 2, '' nothing of interest. Rank 0 is
-    the root. Raises ValueError for another name than those of COLLECTIVES.
+    'B2' is chunk 2 of rank 1's input, 'Σ2' the sum of all ranks' chunk 2, '' nothing of interest. Rank 0 is the root.
+    Raises ValueError for a name that is not in COLLECTIVES.
     """
     if name not in COLLECTIVES:
         raise ValueError(f"no collective {name!r}; there are {', '.join(COLLECTIVES)}")
@@ -44,9 +44,10 @@ _TITLES = {"allreduce": "all-reduce", "reduce_scatter": "reduce-scatter", "allga
 
 
 def draw_collective(*names: str, size: int = 4):
-    """Each collective before and after, a row per rank and a cell per chunk, coloured by the rank that brought it.
+    """Draw each collective before and after, one row per rank and one cell per chunk, colored by the rank it came from.
 
-    names: of COLLECTIVES, drawn one below the other, two in a row when there are more than one. size: ranks.
+    names: of COLLECTIVES, drawn one below the other; two in a row if there are more than one. size: the number of
+    ranks.
     """
     columns = min(len(names), 2)
     rows = -(-len(names) // columns)

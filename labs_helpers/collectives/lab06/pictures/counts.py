@@ -1,4 +1,4 @@
-"""Bytes per rank, and the fit of α and β."""
+"""Draw the bytes per rank, and the fit of α and β."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from labs_helpers.draw.roles import color
 
 
 def draw_bytes(sent: dict, nbytes: int, prediction=None):
-    """Bytes that each rank sends, a group of bars a rank.
+    """Draw the bytes that each rank sends, with one group of bars per rank.
 
-    sent: algorithm → list with the bytes of each rank, as `Practice.bytes_sent`; the naive one first. nbytes: of one
-    rank's vector, a line. prediction: how many times fewer the last one's busiest rank sends than the first one's.
+    sent: algorithm → list of each rank's bytes, as in `Practice.bytes_sent`; the naive one first. nbytes: of one rank's
+    vector, drawn as a line. prediction: how many times fewer bytes the last algorithm's busiest rank sends than the
+    first one's.
     """
     size = len(next(iter(sent.values())))
     busiest = [max(counts) for counts in sent.values()]
@@ -34,7 +35,8 @@ def draw_bytes(sent: dict, nbytes: int, prediction=None):
 
 
 def draw_fit(nbytes, seconds, alpha: float, beta: float, title: str = "A message of n bytes takes α + βn"):
-    """Measured times of one way against the size, both axes logarithmic, and the fitted α + βn with its two parts.
+    """Draw the measured times of one message against its size, both axes logarithmic, and the fitted α + βn with its
+    two parts.
 
     nbytes: bytes. seconds: s. alpha: s per message. beta: s per byte.
     """

@@ -1,4 +1,4 @@
-"""The messages of a practice run as a space–time diagram."""
+"""Draw the messages of a practice run as a space–time diagram."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from labs_helpers.practice.schedule import Message, Practice
 
 
 def draw_messages(practice: Practice, title: str | None = None):
-    """Space–time diagram of a practice run: a rank a row, logical steps from left to right, an arrow a message.
+    """Draw the space–time diagram of a practice run: one row per rank, logical steps from left to right, one arrow per
+    message.
 
-    An arrow goes from where the message left to where it was received and bears its bytes, where they differ and
-    there is room. A thick line is time in which a rank sends or receives; dots lead from where a sender began to
-    wait; a dashed arrow is a message that nobody received. Give it the `.practice` of a Deadlock as well.
+    An arrow goes from where the message left to where it was received, and shows its bytes if they differ and there is
+    room. A thick line marks the time in which a rank sends or receives; dots mark a sender's waiting; a dashed arrow is
+    a message that nobody received. You can also pass the `.practice` of a Deadlock.
     """
     lost = practice.unreceived
     steps = max([practice.steps, *practice.barriers, *(m.posted + 1 for m in lost), 1])
@@ -64,7 +65,7 @@ def _arrow(ax, start: float, stop: float, message: Message, color: str, linestyl
 
 
 def _label(ax, message: Message) -> None:
-    """The bytes, just off the sender's row: there no two arrows of one step meet."""
+    """Write the bytes just beside the sender's row, where no two arrows of one step meet."""
     share = 0.3 / max(abs(message.dest - message.source), 1)
     x = message.send_time + (message.recv_time - message.send_time) * share
     y = message.source + (message.dest - message.source) * share
