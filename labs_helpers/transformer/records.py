@@ -15,7 +15,7 @@ from labs_helpers.transformer.setups import Setup
 
 SHAPE = ["size", "batch", "length"]
 SETTING = [*SHAPE, *FIELDS]
-WHOLE = ["batch", "length", "layers", "segments", "accumulate"]  # columns that become float beside other kinds of records
+WHOLE = ["batch", "length", "layers", "segments", "accumulate"]  # float beside other kinds of records
 TIMES = [f"{phase}{part}_ms" for phase in PHASES for part in ("", "_p20", "_p80")]
 MEASURED = [*TIMES, "peak_bytes", "state_bytes", "launches", "forward_launches", "busy", "gpu_ms", "flops_per_token"]
 

@@ -20,7 +20,7 @@ from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.records import timed, tokens
 from labs_helpers.transformer.setups import PRECISIONS, Setup
 
-BANDS = (("limit", 0.15), ("all", 0.3), ("wrong", 0.4))  # role and opacity of the states, the other activations and the scores
+BANDS = (("limit", 0.15), ("all", 0.3), ("wrong", 0.4))  # role, opacity
 
 
 @beside_yours("transformer")
@@ -71,7 +71,7 @@ def draw_peak(
     figures.label_lines(ax)
     kept = counts.saved_activations(SIZES[size], int(rows["batch"].iloc[0]), int(first), itemsize, setup.attention)
     scores = kept.get("probabilities", 0) + kept.get("mask", 0)
-    half = first * (sum(kept.values()) - scores) / scores if scores else np.inf  # with the same number of tokens the other activations stay constant
+    half = first * (sum(kept.values()) - scores) / scores if scores else np.inf  # the same tokens: the same activations
     if half < ends[-1]:
         ax.axvline(half, linestyle=":", color=color("wrong"), label="_half")
         look: dict[str, Any] = {

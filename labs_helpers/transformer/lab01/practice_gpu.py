@@ -1,4 +1,4 @@
-"""A practice GPU: a training step on a device with a clock of its own, to see what 'asynchronous' means."""
+"""A practice GPU: a training step on a device with its own clock, to show what 'asynchronous' means."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UPDATE_HOST_BOUND = {"forward": Phase(3, 60, 300), "backward": Phase(6, 60, 310)
 
 
 class Loss:
-    """What forward() returns and backward(loss) uses up."""
+    """The result of forward(), which backward(loss) uses up."""
 
     def __init__(self) -> None:
         self.used = False
