@@ -76,7 +76,7 @@ def batched(block: Experts, tokens: Tensor) -> Tensor:
         visits = (expert[:, None] == torch.arange(experts, device=expert.device)).long()
         place = ((visits.cumsum(0) - 1) * visits).sum(1)  # how many earlier tokens chose the same expert
         fits = place < capacity
-        row = torch.where(fits, expert * capacity + place, experts * capacity)  # the last row collects what does not fit
+        row = torch.where(fits, expert * capacity + place, experts * capacity)  # the last row collects the rest
         rows = tokens.new_zeros(experts * capacity + 1, tokens.shape[1])
         rows = rows.index_copy(0, row, tokens.repeat_interleave(ACTIVE, 0))[:-1].view(experts, capacity, -1)
     with named("experts"):
