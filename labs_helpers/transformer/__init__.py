@@ -1,4 +1,4 @@
-"""A LLaMA-style decoder: `Transformer`, the attentions it takes, text to train on, training, and formulas."""
+"""A LLaMA-style decoder: `Transformer`, its attentions, text to train on, training, and formulas."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,7 @@
-"""Causal attention in three ways: functions (q, k, v) → o that a Transformer takes as its attention.
+"""Three implementations of causal attention: functions (q, k, v) → o for a Transformer.
 
-q: (B, H, L, D), k and v: (B, Hkv, L, D), H a multiple of Hkv; query head h reads K/V head h // (H // Hkv). o like q.
+q: (B, H, L, D), k and v: (B, Hkv, L, D), H a multiple of Hkv; query head h reads K/V head h // (H // Hkv). o has q's
+shape.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ AttentionFunction = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """softmax(q·kᵀ / √D)·v with the L × L scores in memory, several times over; the softmax in float32."""
+    """Compute softmax(q·kᵀ / √D)·v with several copies of the L × L scores in memory; the softmax runs in float32."""
     group, L = q.shape[1] // k.shape[1], q.shape[2]
     k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
     future = torch.ones(L, L, dtype=torch.bool, device=q.device).triu(1)
@@ -26,12 +27,12 @@ def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def sdpa(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """PyTorch's `scaled_dot_product_attention`, which chooses among its kernels."""
+    """Call PyTorch's `scaled_dot_product_attention`, which chooses among its kernels."""
     return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])
 
 
 def flash(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """The course's `flash_attention`; D from 16 to 128. Call `prepare_triton()` once before."""
+    """Call the course's `flash_attention`; D from 16 to 128. Call `prepare_triton()` once before."""
     from labs_helpers.attention import flash_attention  # imports Triton, which the others do not need
 
     return flash_attention(q, k, v, causal=True)

@@ -1,7 +1,7 @@
-"""Activation checkpointing in segments: of each, only the input stays in memory, and the backward pass computes the
+"""Activation checkpointing in segments: only a segment's input stays in memory, and the backward pass computes the
 segment again (Chen et al., Training Deep Nets with Sublinear Memory Cost, 2016).
 
-PyTorch ends that second pass where the last tensor that is wanted stands, which leaves out a segment's last product.
+PyTorch ends this second pass at the last tensor that it needs, which omits a segment's last product.
 `torch.utils.checkpoint.set_checkpoint_early_stop(False)` around the forward pass makes it as long as the first.
 """
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def checkpoint_segments(model: Transformer, sizes: Sequence[int]) -> None:
-    """From its next forward pass on the model checkpoints its blocks in segments of `sizes` blocks, from the first on.
+    """Make the model checkpoint its blocks in segments of `sizes` blocks, from its next forward pass on.
 
-    `[]` ends that. Parameters, their names and the results stay what they are. Do it before torch.compile.
-    ValueError for sizes that are no positive integers, or do not add up to the model's layers.
+    `[]` ends that. Parameters, their names and the results do not change. Call it before torch.compile. ValueError for
+    sizes that are not positive integers, or do not add up to the model's layers.
     """
     check_sizes(sizes, len(model.blocks))
     model.segments = list(sizes)
 
 
 def check_sizes(sizes: Sequence[int], layers: int) -> None:
-    """ValueError unless `sizes` is empty or has positive integers that add up to `layers`."""
+    """Raise ValueError unless `sizes` is empty or consists of positive integers that add up to `layers`."""
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"a segment's size is {size!r}, not an integer of 1 or more")
@@ -37,9 +37,10 @@ def check_sizes(sizes: Sequence[int], layers: int) -> None:
 
 
 def equal_segments(layers: int, segments: int) -> list[int]:
-    """Sizes of `segments` segments, as equal as possible, the larger ones first; [] for 0 segments.
+    """Return the sizes of `segments` segments, as equal as possible, the larger ones first; [] for 0 segments.
 
-    ValueError for a number below 0 or above `layers`."""
+    ValueError for a number below 0 or above `layers`.
+    """
     if not 0 <= segments <= layers:
         raise ValueError(f"segments is {segments}; {layers} layers make 0 to {layers}")
     size, larger = divmod(layers, segments or 1)
@@ -47,7 +48,7 @@ def equal_segments(layers: int, segments: int) -> list[int]:
 
 
 def run_segments(blocks: Sequence[Any], sizes: Sequence[int], x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """x after all blocks, checkpointed in segments of `sizes`."""
+    """Return x after all blocks, checkpointed in segments of `sizes`."""
     start = 0
     for size in sizes:
         segment = blocks[start : start + size]

@@ -1,4 +1,4 @@
-"""The sizes of a transformer, by name or one's own."""
+"""The sizes of a transformer: by name, or your own."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class TransformerConfig:
 
     @property
     def key_value_heads(self) -> int:
-        """kv_heads as a number: Hkv."""
+        """The number of key and value heads, Hkv."""
         return self.heads if self.kv_heads is None else self.kv_heads
 
 
 def _gpt2(layers: int, width: int, heads: int) -> TransformerConfig:
-    # GPT-2's vocabulary rounded up to a multiple of 64; SwiGLU's 8/3 of the width likewise (Shazeer, 2020: three
-    # matrices of 8/3 have the parameters of two of 4). Rotary embedding has no parameters where GPT-2 has a table.
+    # GPT-2's vocabulary, and SwiGLU's 8/3 of the width, are rounded up to a multiple of 64 (Shazeer, 2020: three
+    # matrices of 8/3 have the parameters of two of 4). Rotary embedding has no parameters; GPT-2 has a table instead.
     hidden = -(-8 * width // (3 * 64)) * 64
     return TransformerConfig(50_304, layers, width, heads, hidden)
 

@@ -1,7 +1,7 @@
-"""What a study measures: points, and the grids, in YAML or from the command line, that they are combinations of.
+"""The points that a study measures, given as grids in YAML or on the command line.
 
 A YAML file is a list of grids. A grid's keys are sizes, batches, lengths and seeds, the fields of `setups.Setup`, and
-orders, of `setups.ORDERS`, for each setup along the way; each has a value or a list of values.
+orders, of `setups.ORDERS`, for each setup along the way. Each key has a value or a list of values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEYS = (*REQUIRED, "seeds", *FIELDS, "orders")
 
 @dataclass(frozen=True)
 class Point:
-    """One thing to measure. ValueError names what does not exist or fit."""
+    """One setting to measure. ValueError names a value that does not exist or fit."""
 
     size: str  # of config.SIZES
     batch: int  # sequences per step
@@ -45,7 +45,7 @@ class Point:
 
     @property
     def config(self) -> TransformerConfig:
-        """The size's, with a context that is long enough: GPT-2's sizes end at 1024 tokens."""
+        """The size's configuration, with a context that is long enough: GPT-2's sizes end at 1024 tokens."""
         config = SIZES[self.size]
         return dataclasses.replace(config, context=max(config.context, self.length))
 
@@ -55,7 +55,8 @@ class Point:
 
 
 def points(grid: Mapping[str, Any]) -> list[Point]:
-    """All combinations of a grid's values, each once, sizes outermost. ValueError names what is wrong or missing."""
+    """Return all combinations of a grid's values, each once, with sizes outermost. ValueError names what is wrong or
+    missing."""
     for key in grid:
         if key not in KEYS:
             raise ValueError(f"there is no key {key!r}; there are {', '.join(KEYS)}")
@@ -78,9 +79,9 @@ def points(grid: Mapping[str, Any]) -> list[Point]:
 
 
 def read(name: str, options: Mapping[str, Any]) -> list[Point]:
-    """The points of a YAML file, one of `configurations/` by its name or another by its path; `options` are keys that
-    replace those of every grid. ValueError names file, grid and key; FileNotFoundError for a file that is not there."""
-    import yaml  # not above: points can be had without it
+    """Return the points of a YAML file, one of `configurations/` by name or another by path. `options`: keys that
+    replace those of every grid. ValueError names file, grid and key; FileNotFoundError for a missing file."""
+    import yaml  # imported here, because points do not need it
 
     path = Path(name) if Path(name).is_file() else SHIPPED / f"{name.removesuffix('.yaml')}.yaml"
     if not path.is_file():
@@ -102,8 +103,10 @@ def read(name: str, options: Mapping[str, Any]) -> list[Point]:
 
 
 def gather(names: Sequence[str], options: Mapping[str, Any], default: Mapping[str, Any]) -> list[Point]:
-    """The points of all files, or without files those of `default` with `options`; each point once, at its first place.
+    """Return the points of all files, or without files those of `default` with `options`; each point once, at its first
+    place.
 
-    Raises as `read` does."""
+    Raises as `read` does.
+    """
     found = [point for name in names for point in read(name, options)]
     return list(dict.fromkeys(found or points({**default, **options})))

@@ -1,4 +1,4 @@
-"""What a training step costs: the time of its phases, its memory, and how many kernels a trace of it has."""
+"""Measure what a training step costs: the time of its phases, its memory, and its kernels."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from labs_helpers.measure.race import clock, wait
 from labs_helpers.measure.timing import Timing
 from labs_helpers.transformer.training_step import BEFORE_CAPTURE, Training
 
-LEAST = 5  # timed steps: fewer have no 20th and 80th percentile worth the name
-# As Triton, the CUDA driver, cuBLAS and a processor's allocator put it.
+LEAST = 5  # timed steps; fewer give no useful 20th and 80th percentiles
+# The words of Triton, the CUDA driver, cuBLAS and a processor's allocator.
 OUT_OF_MEMORY = ("out of memory", "status_alloc_failed", "can't allocate memory")
 PHASES = ("forward", "backward", "step")
 
 
 def measure_step(training: Training, rounds: int = 10, seconds: float = 2.0) -> dict[str, Any]:
-    """The measured part of a record: times in ms, bytes, launches, loss. The first steps, which compile, are not timed.
+    """Return the measured part of a record: times in ms, bytes, launches, loss. The first steps, which compile, are not
+    timed.
 
-    rounds: timed steps; only LEAST of them where they take longer than `seconds`. Phases are timed in as many steps of
-    their own, with a wait after each, added up over the micro-batches; from a CUDA graph they have no times (None).
-    state_bytes: allocated before the step: parameters, moments and batch, and on a GPU what libraries keep there.
-    peak_bytes: the most during the step, these included; None for what is compiled for a CPU, where nobody counts.
-    loss: after the fifth timed step, BEFORE_CAPTURE + 1 + LEAST steps in all; None where it is not finite.
+    rounds: timed steps; only LEAST of them if they would take longer than `seconds`. Phases are timed in as many
+    separate steps, with a wait after each phase, added up over the micro-batches; a CUDA graph has no such times
+    (None). state_bytes: allocated before the step: parameters, moments and batch, and on a GPU what libraries keep
+    there. peak_bytes: the most during the step, including these; None for code compiled for a CPU, where nobody counts.
+    loss: after the fifth timed step, BEFORE_CAPTURE + 1 + LEAST steps in all; None if it is not finite.
     """
     for _ in range(1 if training.setup.graph else BEFORE_CAPTURE + 1):
         training.step()
@@ -42,13 +43,14 @@ def measure_step(training: Training, rounds: int = 10, seconds: float = 2.0) -> 
 
 
 def measure_memory(training: Training) -> dict[str, int | None]:
-    """state_bytes and peak_bytes of a step, as in `measure_step`, from two steps: the first makes AdamW's moments."""
+    """Return state_bytes and peak_bytes of a step, as in `measure_step`, from two steps; the first creates AdamW's
+    moments."""
     training.step()
     return _memory(training)
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Whether an error, or one that it was raised from or while handling, is about memory that was not to be had."""
+    """Return True if an error, or one that caused it, is about missing memory."""
     while error is not None:
         if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
             return True
@@ -107,11 +109,13 @@ def _memory(training: Training) -> dict[str, int | None]:
 
 
 def _kernels(training: Training, step_ms: float) -> dict[str, float | int | None]:
-    """Launches of a step and of its forward passes, and how long the device works in a step; None without any kernel.
+    """Return the launches of a step and of its forward passes, and how long the device works in a step; None without
+    kernels.
 
-    A trace costs the CPU time and its kernels none: a step that waits for launches is traced at half its speed. So on a
-    GPU `busy` is the kernels' time, gpu_ms, as a share of the step as it was timed. On a CPU the operators are what
-    costs more, and it is the share in the trace."""
+    A trace costs the CPU time, but not its kernels, so a step that waits for launches runs at half its speed under the
+    profiler. On a GPU, `busy` therefore divides the kernels' time, gpu_ms, by the time of an untraced step. On a CPU
+    the operators cost more than tracing, and `busy` is the share in the trace.
+    """
     from labs_helpers.measure import trace
 
     def forwards() -> None:

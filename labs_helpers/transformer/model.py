@@ -31,16 +31,16 @@ class RMSNorm(nn.Module):
 def rotary_angles(
     length: int, head_dim: int, theta: float, device: torch.device | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(cos, sin) of position · theta^(−2i / D), (length, D/2) each, in float32 (Su et al., RoFormer, 2021)."""
+    """Return (cos, sin) of position · theta^(−2i / D), (length, D/2) each, in float32 (Su et al., RoFormer, 2021)."""
     frequency = theta ** (-torch.arange(0, head_dim, 2, device=device, dtype=torch.float32) / head_dim)
     angle = torch.arange(length, device=device, dtype=torch.float32)[:, None] * frequency
     return angle.cos(), angle.sin()
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turns each pair (x[i], x[i + D/2]) of (…, L, D) by its position's angle: pairs of halves, as in Hugging Face's
-    LLaMA (Meta's own code pairs neighbours; a permutation of the columns of wq and wk leads from one to the other).
-    cos and sin: (L, D/2) in float32, in which it is computed; the result has x's dtype."""
+    """Rotate each pair (x[i], x[i + D/2]) of (…, L, D) by its position's angle. The pairs are halves, as in Hugging
+    Face's LLaMA. (Meta's own code pairs neighbors; permuting the columns of wq and wk converts one into the other.)
+    cos and sin: (L, D/2) in float32, the dtype of the computation; the result has x's dtype."""
     first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(x.dtype)
 
@@ -58,7 +58,7 @@ class Attention(nn.Module):
         self.wo = nn.Linear(config.width, config.width, bias=False)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        # The number of heads follows from the weights: it is smaller where they are split over several devices.
+        # The number of heads follows from the weights; it is smaller if they are split over several devices.
         q, k, v = (w(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
         o = self.attention(rotate(q, cos, sin), rotate(k, cos, sin), v)
         return self.wo(o.transpose(1, 2).flatten(2))
@@ -93,10 +93,10 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """tokens (B, L) of int64 → logits (B, L, V), of the parameters' dtype.
+    """A decoder: tokens (B, L) of int64 → logits (B, L, V), in the parameters' dtype.
 
-    attention: a function of `attentions.py`, or any other such. Weights are drawn from torch's generator as
-    `init_weights` says. ValueError for tokens of another shape or longer than the context.
+    attention: a function of `attentions.py`, or another with the same signature. `init_weights` draws the weights from
+    torch's generator. ValueError for tokens of another shape, or longer than the context.
     """
 
     def __init__(self, config: TransformerConfig, attention: AttentionFunction = plain) -> None:
@@ -111,8 +111,8 @@ class Transformer(nn.Module):
 
     @torch.no_grad()
     def init_weights(self) -> None:
-        """GPT-2's: every matrix from N(0, 0.02²); those that write to the residual stream, wo and down, divided by
-        √(2 · layers), so that its variance does not grow with the depth. Norms 1."""
+        """Initialize as GPT-2 does: every matrix from N(0, 0.02²). The matrices that write to the residual stream,
+        wo and down, are divided by √(2 · layers), so that its variance does not grow with the depth. Norms are 1."""
         for name, parameter in self.named_parameters():
             if parameter.ndim == 1:
                 parameter.fill_(1.0)
@@ -124,7 +124,7 @@ class Transformer(nn.Module):
         return self.logits(self.features(tokens))
 
     def features(self, tokens: Tensor) -> Tensor:
-        """(B, L, width): the residual stream after the last block."""
+        """Return (B, L, width): the residual stream after the last block."""
         if tokens.ndim != 2 or tokens.shape[1] > self.config.context:
             raise ValueError(f"tokens are {tuple(tokens.shape)}, not (batch, up to {self.config.context})")
         x = self.embedding(tokens)
@@ -137,5 +137,5 @@ class Transformer(nn.Module):
         return x
 
     def logits(self, x: Tensor) -> Tensor:
-        """(B, L, V) from `features`."""
+        """Return (B, L, V) from `features`."""
         return F.linear(self.norm(x), self.embedding.weight if self.output is None else self.output.weight)

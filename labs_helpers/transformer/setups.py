@@ -1,4 +1,5 @@
-"""How a model is trained, the choices that cost or save time and memory: `Setup`, and orders in which to make them."""
+"""How a model is trained: `Setup` holds the choices that cost or save time and memory, and ORDERS the orders to make
+them in."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from labs_helpers.transformer.attentions import ATTENTIONS
 
 PRECISIONS = {
     "fp32": torch.float32,
-    "tf32": torch.float32,  # float32 rounded to 10 bits of mantissa for the tensor cores, at every product
+    "tf32": torch.float32,  # every product rounds float32 to a 10-bit mantissa for the tensor cores
     "fp16": torch.float32,  # autocast, with a scaled loss
     "bf16-autocast": torch.float32,
     "bf16": torch.bfloat16,
@@ -28,15 +29,15 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Setup:
-    """One way to train. By default PyTorch's own in float32. ValueError names a field whose value does not exist."""
+    """One way to train; by default PyTorch's own in float32. ValueError names a field whose value does not exist."""
 
     attention: str = "plain"  # of attentions.ATTENTIONS
     precision: str = "fp32"  # of PRECISIONS
     compiled: bool = False  # torch.compile of model and loss as one graph
     graph: bool = False  # the whole step from one CUDA graph
     optimizer: str = "foreach"  # of OPTIMIZERS: how AdamW's update is launched
-    segments: int = 0  # of blocks that are checkpointed; 0: none
-    accumulate: int = 1  # micro-batches a step
+    segments: int = 0  # number of checkpointed segments of blocks; 0: none
+    accumulate: int = 1  # micro-batches per step
     regional: bool = False  # compiled block by block instead, which PyTorch calls regional compilation
 
     def __post_init__(self) -> None:
@@ -67,7 +68,7 @@ class Setup:
         return " ".join(words)
 
 
-# What lab 01 makes a step faster by, and three orders in which it can be done.
+# The remedies with which lab 01 speeds up a step, and three orders to apply them in.
 REMEDIES: dict[str, dict[str, Any]] = {
     "bf16": {"precision": "bf16"},
     "flash": {"attention": "flash"},
@@ -80,7 +81,7 @@ ORDERS = {
     "launches first": ("graph", "fused", "compiled", "flash", "bf16"),
     "compiler first": ("compiled", "bf16", "graph", "flash", "fused"),
 }
-# What the lab's doctor gives a model, one after another, as in `configurations/remedies.yaml`.
+# The remedies of the lab's table, one after another, as in `configurations/remedies.yaml`.
 TREATMENT: dict[str, dict[str, Any]] = {
     "tf32": {"precision": "tf32"},
     "bf16": {"precision": "bf16"},
@@ -93,14 +94,15 @@ TREATMENT: dict[str, dict[str, Any]] = {
 
 
 def walk(order: str, start: Setup | None = None) -> dict[str, Setup]:
-    """{"start": start, remedy: the setup with it and all before, …} along one of ORDERS. ValueError for another."""
+    """Return {"start": start, remedy: the setup with it and all earlier ones, …} along one of ORDERS. ValueError for
+    another order."""
     if order not in ORDERS:
         raise ValueError(f"orders has {order!r}; there are {', '.join(map(repr, ORDERS))}")
     return _one_after_another({remedy: REMEDIES[remedy] for remedy in ORDERS[order]}, start)
 
 
 def treatment(start: Setup | None = None) -> dict[str, Setup]:
-    """{"start": start, remedy: the setup with it and all before, …} along TREATMENT."""
+    """Return {"start": start, remedy: the setup with it and all earlier ones, …} along TREATMENT."""
     return _one_after_another(TREATMENT, start)
 
 

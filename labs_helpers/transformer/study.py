@@ -4,8 +4,8 @@
     python -m labs_helpers.transformer.study sizes.yaml my.yaml      # shipped ones by name, or your own
     python -m labs_helpers.transformer.study --sizes tiny --lengths 128 256 --attentions plain sdpa --precisions fp32
 
-`grids.py` says what a YAML file has; options replace what the files say. Each point is recorded as soon as it is
-measured. A GPU without enough memory is recorded too; what fails otherwise is printed, and the command goes on.
+`grids.py` describes the YAML files; options override what the files say. Each point is recorded as soon as it is
+measured. A GPU without enough memory is recorded too; other failures are printed, and the command goes on.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ WORDS = {"yes": True, "no": False}
 
 
 def measure(point: Point, rounds: int = 10) -> dict[str, Any]:
-    """The record of one point. Out of memory it says so, and has no times; any other error is raised."""
+    """Return the record of one point. If it runs out of memory, the record says so and has no times; other errors
+    are raised."""
     config, setup = point.config, point.setup
     record = {
         "study": "transformer",
@@ -76,8 +77,8 @@ def measure(point: Point, rounds: int = 10) -> dict[str, Any]:
 
 
 def run(points: list[Point], path: Path, rounds: int, records: list[dict[str, Any]]) -> int:
-    """Measures the points and prints a line for each. Each record is appended to `path`, and to `records`, at once.
-    Returns how many points failed."""
+    """Measure the points and print one line for each. Each record is immediately appended to `path` and to
+    `records`. Returns how many points failed."""
     on, failures, started = provenance(), 0, time.perf_counter()
     for number, point in enumerate(points, start=1):
         print(f"[{number}/{len(points)}] {point}: ", end="", flush=True)
@@ -97,7 +98,7 @@ def run(points: list[Point], path: Path, rounds: int, records: list[dict[str, An
 
 
 def summary(record: dict[str, Any]) -> str:
-    """The result of one point in a few words."""
+    """Return the result of one point in a few words."""
     if record["out_of_memory"]:
         return "out of memory"
     row = with_rates(frame([record])).iloc[0]
@@ -108,12 +109,13 @@ def summary(record: dict[str, Any]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """'about 40 s', 'about 3 min'."""
+    """Return a duration in words: 'about 40 s', 'about 3 min'."""
     return f"about {seconds:.0f} s" if seconds < 100 else f"about {seconds / 60:.0f} min"
 
 
 def table(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """A row per record: setup, median step and its spread, rate, memory, launches. A dash where there is nothing."""
+    """Return one row per record: setup, median step and its spread, rate, memory, launches; a dash for missing
+    values."""
     import pandas
 
     rows = with_rates(rows.reindex(columns=[*rows.columns, *(name for name in MEASURED if name not in rows)]))

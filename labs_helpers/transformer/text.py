@@ -1,7 +1,7 @@
 """Real text that every machine has: the bytes of Python's standard library.
 
-Which bytes they are depends on the Python version (about 12 MB). Files of tests, of site-packages and those generated
-for this machine are left out.
+The bytes depend on the Python version (about 12 MB). Tests, site-packages and files generated for this machine are left
+out.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idle_test"}
 
 
 def in_validation(name: str) -> bool:
-    """Whether a file of this name ('json/decoder.py') belongs to the validation part: one in ten does."""
+    """Return True if a file of this name ('json/decoder.py') belongs to the validation part, as one in ten does."""
     return zlib.crc32(name.encode()) % 10 == 0
 
 
 @functools.cache
 def text(split: Split) -> Tensor:
-    """The files of one part, one after the other in the order of their names: (bytes,) of uint8, on the CPU.
+    """Return the files of one part, in the order of their names: (bytes,) of uint8, on the CPU.
 
-    ValueError for another part; FileNotFoundError where the standard library has no .py files.
+    ValueError for another part; FileNotFoundError if the standard library has no .py files.
     """
     if split not in ("train", "validation"):
         raise ValueError(f"split is {split!r}; it may be 'train' or 'validation'")
@@ -47,18 +47,20 @@ def text(split: Split) -> Tensor:
 
 
 def batches(split: Split, batch: int, length: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Endless (x, y), (batch, length) of int64 on the CPU: bytes from random places, and the byte after each.
+    """Yield endless (x, y), (batch, length) of int64 on the CPU: bytes from random places, and the byte after each.
 
-    The same seed gives the same batches. ValueError for a length that the text does not have."""
+    The same seed gives the same batches. ValueError for a length that exceeds the text.
+    """
     data, generator = _longer_than(length, text(split)), torch.Generator().manual_seed(seed)
     while True:
         yield _windows(data, torch.randint(len(data) - length, (batch,), generator=generator), length)
 
 
 def validation_sample(windows: int, length: int) -> tuple[Tensor, Tensor]:
-    """(x, y), (windows, length) of int64: windows spread evenly over the validation part, always the same.
+    """Return (x, y), (windows, length) of int64: windows spread evenly over the validation part, always the same.
 
-    ValueError for a length that the text does not have."""
+    ValueError for a length that exceeds the text.
+    """
     data = _longer_than(length, text("validation"))
     return _windows(data, torch.linspace(0, len(data) - length - 1, windows).long(), length)
 

@@ -1,4 +1,4 @@
-"""A short training loop on `text`, and the loss on a validation sample that is always the same."""
+"""A short training loop on `text`, and the loss on a fixed validation sample."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from labs_helpers.transformer.text import batches, validation_sample
 
 
 def next_token_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Mean cross-entropy in nats a token, in float32. logits: (B, L, V); targets: (B, L) of int64."""
+    """Return the mean cross-entropy in nats per token, in float32. logits: (B, L, V); targets: (B, L) of int64."""
     return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten())
 
 
 def learning_rate(step: int, steps: int, peak: float) -> float:
-    """Grows linearly over the first tenth of the steps, then falls along a cosine to a tenth of `peak`."""
+    """Return the learning rate, which grows linearly over the first tenth of the steps, then falls along a cosine to
+    a tenth of `peak`."""
     warm_up = max(1, steps // 10)
     if step < warm_up:
         return peak * (step + 1) / warm_up
@@ -27,7 +28,7 @@ def learning_rate(step: int, steps: int, peak: float) -> float:
 
 
 def adamw(model: nn.Module, lr: float) -> torch.optim.AdamW:
-    """AdamW with betas (0.9, 0.95) and weight decay 0.1 on matrices, none on norms."""
+    """Return AdamW with betas (0.9, 0.95) and weight decay 0.1 on matrices, none on norms."""
     matrices = [p for p in model.parameters() if p.ndim > 1]
     norms = [p for p in model.parameters() if p.ndim == 1]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": norms, "weight_decay": 0.0}]
@@ -43,10 +44,11 @@ def train(
     seed: int,
     on_step: Callable[[int, Tensor], None] | None = None,
 ) -> list[float]:
-    """Trains a model of bytes in place, where its parameters are; returns the loss of each step in nats a byte.
+    """Train a model of bytes in place, on its own device; return the loss of each step in nats per byte.
 
-    batch: sequences a step, of `length` bytes each, from `batches("train", …, seed)`. lr: the peak of `learning_rate`.
-    Gradients are clipped to norm 1. on_step(step, loss) is called after each step; reading the loss waits for the GPU.
+    batch: sequences per step, of `length` bytes each, from `batches("train", …, seed)`. lr: the peak of
+    `learning_rate`. Gradients are clipped to norm 1. on_step(step, loss) is called after each step; reading the loss
+    waits for the GPU.
     """
     device = next(model.parameters()).device
     optimizer, losses = adamw(model, lr), []
@@ -67,7 +69,7 @@ def train(
 
 @torch.no_grad()
 def evaluate(model: nn.Module, length: int, windows: int = 256, batch: int = 32) -> float:
-    """Nats a byte over `validation_sample(windows, length)`, `batch` windows at a time."""
+    """Return the nats per byte over `validation_sample(windows, length)`, `batch` windows at a time."""
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()

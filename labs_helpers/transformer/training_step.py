@@ -1,7 +1,7 @@
-"""A training step in the manner of a `Setup`: `Training`.
+"""A training step that follows a `Setup`: `Training`.
 
-training = Training(SIZES["tiny"], Setup(attention="sdpa"), batch=8, length=128)
-loss = training.forward(); training.backward(loss); training.update()    # or, all of it: training.step()
+training = Training(SIZES["tiny"], Setup(attention="sdpa"), batch=8, length=128) loss = training.forward();
+training.backward(loss); training.update() # or, all of it: training.step()
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from labs_helpers.transformer.text import batches
 from labs_helpers.transformer.train import adamw, next_token_loss
 
 LEARNING_RATE = 3e-4
-BEFORE_CAPTURE = 3  # steps that a graph's Training takes one by one: they compile, and make the optimizer's states
+BEFORE_CAPTURE = 3  # steps before a graph is captured; they compile, and create the optimizer's states
 
 
 class Training:
-    """A model, its AdamW and one batch that stays on the device, in the manner of a `Setup`.
+    """A model, its AdamW and one batch that stays on the device, trained according to a `Setup`.
 
-    batch: sequences per step, of `length` tokens: bytes of `text`, or, where the vocabulary has fewer, random tokens.
-    seed: of weights and batch; torch's generator is left as it was. device: this machine's by default.
-    ValueError: a batch that the micro-batches do not divide, more segments than layers, a graph without a GPU.
-    torch.compile keeps a model's code until torch._dynamo.reset(): call it between one Training and the next.
+    batch: sequences per step, of `length` tokens: bytes of `text`, or random tokens if the vocabulary is smaller. seed:
+    of weights and batch; torch's generator is unchanged. device: by default this machine's. ValueError: a batch that
+    the micro-batches do not divide, more segments than layers, a graph without a GPU. torch.compile keeps a model's
+    code until torch._dynamo.reset(), so call that between one Training and the next.
     """
 
     def __init__(
@@ -76,18 +76,18 @@ class Training:
     def _compiled(self) -> Callable[[Tensor, Tensor], Tensor]:
         if not self.setup.regional:
             return torch.compile(self._loss, fullgraph=True, dynamic=False)
-        for block in self.model.blocks:  # all alike, so that the code of the first serves for all
+        for block in self.model.blocks:  # all equal, so the first one's code serves for all
             block.compile(fullgraph=True, dynamic=False)
         head = torch.compile(lambda x, y: next_token_loss(self.model.logits(x), y), fullgraph=True, dynamic=False)
         return lambda x, y: head(self.model.features(x), y)
 
     def forward(self, micro_batch: int = 0) -> Tensor:
-        """The mean loss of one micro-batch, in nats per token."""
+        """Return the mean loss of one micro-batch, in nats per token."""
         with self._precision(), self._autocast():
             return self._loss_of(*self.batches[micro_batch])
 
     def backward(self, loss: Tensor) -> None:
-        """Adds a micro-batch's share to the gradients: after all of them, those of the mean loss."""
+        """Add a micro-batch's share to the gradients; after all of them, they are those of the mean loss."""
         if self.setup.accumulate > 1:
             loss = loss / self.setup.accumulate
         if self.scaler is not None:
@@ -96,7 +96,7 @@ class Training:
             loss.backward()
 
     def update(self) -> None:
-        """Changes the parameters, and drops the gradients."""
+        """Change the parameters, and drop the gradients."""
         if self.scaler is not None:
             self.scaler.step(self.optimizer)
             self.scaler.update()
@@ -105,10 +105,11 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
 
     def step(self) -> Tensor:
-        """A whole step; returns its mean loss, detached. It queues its work and does not wait for the GPU.
+        """Run a whole step; return its mean loss, detached. It queues its work and does not wait for the GPU.
 
-        With `graph`: the captured step, whose loss is one tensor that every step overwrites. The first call takes
-        BEFORE_CAPTURE steps one by one, captures, and then takes its own."""
+        With `graph` it replays the captured step, whose loss is one tensor that every step overwrites. The first call
+        takes BEFORE_CAPTURE steps one by one, captures, and then takes its own.
+        """
         if not self.setup.graph:
             return self._step()
         if self._graph is None:
@@ -155,7 +156,7 @@ class Training:
 
 @contextmanager
 def _float32_products(precision: str) -> Iterator[None]:
-    """torch's precision of float32 products, for a time."""
+    """Set torch's precision of float32 products inside the block."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
@@ -165,7 +166,7 @@ def _float32_products(precision: str) -> Iterator[None]:
 
 
 def make_optimizer(model: torch.nn.Module, setup: Setup) -> torch.optim.AdamW:
-    """`train.adamw` in the setup's implementation, at LEARNING_RATE."""
+    """Return `train.adamw` in the setup's implementation, with LEARNING_RATE."""
     groups: list[dict[str, Any]] = [
         {name: group[name] for name in ("params", "lr", "betas", "weight_decay")}
         for group in adamw(model, LEARNING_RATE).param_groups
@@ -174,8 +175,8 @@ def make_optimizer(model: torch.nn.Module, setup: Setup) -> torch.optim.AdamW:
 
 
 def fixed_batch(config: TransformerConfig, batch: int, length: int, seed: int) -> tuple[Tensor, Tensor]:
-    """(x, y), (batch, length) of int64 on the CPU: the first batch of `text` for a vocabulary of bytes or more, random
-    tokens for a smaller one."""
+    """Return (x, y), (batch, length) of int64 on the CPU: the first batch of `text` if the vocabulary has all bytes,
+    else random tokens."""
     if config.vocabulary >= 256:
         return next(batches("train", batch, length, seed))
     both = torch.randint(config.vocabulary, (batch, length + 1), generator=torch.Generator().manual_seed(seed))

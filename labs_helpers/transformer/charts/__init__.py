@@ -1,6 +1,6 @@
-"""The figures of the transformer's study: each is a function of a table of records, as `study.load` gives it.
+"""Draw the transformer's study; each function takes a table of records from `study.load`.
 
-What a table has no records of is not drawn, and the figure says so in its place: a student's own machine has fewer.
+If a table lacks records, the figure says so instead; a student's own machine has fewer records.
 """
 
 from labs_helpers.transformer.charts.batches import draw_batches

@@ -1,4 +1,4 @@
-"""Tokens per second against the batch."""
+"""Draw tokens per second against the batch."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from labs_helpers.transformer.setups import Setup
 
 @beside_yours("transformer")
 def draw_batches(frame: pandas.DataFrame, setup: Setup | None = None, size: str = "small") -> Figure:
-    """Tokens per second against the batch, in `setup` and in the fastest other one, under the roof of the GPU's peak,
-    with MFU on the right, and the batch from which on each has 90% of its best.
+    """Draw tokens per second against the batch, for `setup` and the fastest other setup, under the roof of the GPU's
+    peak. MFU is on the right; a full mark shows the batch from which on a curve has 90% of its best.
 
-    setup: by default the eager one in bf16 of which the most batches were measured.
+    setup: by default the eager bf16 setup with the most measured batches.
     """
     alike = dataclasses.asdict(setup) if setup else {"precision": "bf16", "compiled": False, "graph": False}
     rows = varied_in(timed(frame, size=size, **alike), "batch")
@@ -68,5 +68,5 @@ def _level(curve: pandas.DataFrame) -> str:
 
 
 def _levels_off(curve: pandas.DataFrame) -> int:
-    """The smallest batch with 90% of the curve's best rate."""
+    """Return the smallest batch with 90% of the curve's best rate."""
     return int(curve[curve["tokens_per_s"] >= 0.9 * curve["tokens_per_s"].max()]["batch"].min())

@@ -1,4 +1,4 @@
-"""Time and memory with activation checkpoints."""
+"""Draw time and memory with activation checkpoints."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ def draw_checkpoints(
     predicted_at: int = 4,
     **wanted: Any,
 ) -> Figure:
-    """Peak memory and time of a step against the number of checkpointed segments, beside a step without checkpoints.
+    """Draw peak memory and time of a step against the number of checkpointed segments, beside a step without
+    checkpoints.
 
-    formula(segments): the peak in bytes, drawn dashed. The time's forecast is one more forward pass, as measured.
-    prediction: a Prediction of the share of the peak that is left with `predicted_at` segments.
-    wanted: columns' values, where several settings would do.
+    formula(segments): the peak in bytes, drawn dashed. The predicted time adds one measured forward pass. prediction: a
+    Prediction of the share of the peak that remains with `predicted_at` segments. wanted: columns' values, if several
+    settings would do.
     """
     every = varied_in(timed(frame, **wanted).dropna(subset="peak_bytes"), "segments")
     rows, without = every[every["segments"] > 0], every[every["segments"] == 0]

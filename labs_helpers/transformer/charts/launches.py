@@ -1,4 +1,4 @@
-"""How many kernels are launched, and how long the GPU waits for them."""
+"""Draw how many kernels are launched, and how long the GPU waits for them."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from labs_helpers.transformer.grids import FIELDS
 from labs_helpers.transformer.records import launch_us, setup_of, timed, tokens, varied_in
 from labs_helpers.transformer.setups import Setup
 
-CLAIMED_KERNELS, CLAIMED_WAIT = 2500, 0.5  # what is often said of a forward pass, and of a step
+CLAIMED_KERNELS, CLAIMED_WAIT = 2500, 0.5  # what people often say about a forward pass, and about a step
 
 
 @beside_yours("transformer")
 def draw_launches(frame: pandas.DataFrame, prediction: Any = None, setup: Setup = EAGER, at: str = "small") -> Figure:
-    """Kernels of a forward pass against the number of layers, and the share of a step in which the GPU waits against
-    the tokens of a step, a curve for each size; with what is commonly said of both as lines.
+    """Draw the kernels of a forward pass against the number of layers, and the share of a step in which the GPU waits
+    against the tokens per step, one curve per size. Lines show what people often say about both.
 
-    prediction: a Prediction of the kernels in a forward pass of the size `at`. The share is drawn of that attention
-    of which more batches were measured.
+    prediction: a Prediction of the kernels in a forward pass of the size `at`. The share is that of the attention with
+    the most measured batches.
     """
     shapes = timed(frame, setup).dropna(subset="forward_launches").groupby(["batch", "length"])
-    counted = max((rows for _, rows in shapes), key=len, default=timed(frame[:0]))  # of most sizes
+    counted = max((rows for _, rows in shapes), key=len, default=timed(frame[:0]))  # the setup with the most sizes
     alike = {name: getattr(setup, name) for name in FIELDS if name != "attention"}
     varied = varied_in(timed(frame, **alike).dropna(subset="busy"), "batch")
     if counted.empty or varied.empty:
         return no_records(f"launches with {words(setup)}")
     waiting = timed(frame, setup_of(varied.iloc[0]), length=varied["length"].iloc[0]).dropna(subset="busy")
-    traced = bool(varied["gpu_ms"].isna().all())  # else against steps timed without a profiler
+    traced = bool(varied["gpu_ms"].isna().all())  # otherwise relative to steps timed without a profiler
     curves = by_size(waiting if traced else waiting.dropna(subset="gpu_ms"))
     left_out = [size for size in by_size(waiting) if size not in curves]
     layers, kernels = counted["layers"].to_numpy(float), counted["forward_launches"].to_numpy(float)

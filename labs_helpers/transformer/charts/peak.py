@@ -1,4 +1,4 @@
-"""The peak of a step's memory against the context length."""
+"""Draw the peak memory of a step against the context length."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from labs_helpers.transformer.config import SIZES, TransformerConfig
 from labs_helpers.transformer.records import timed, tokens
 from labs_helpers.transformer.setups import PRECISIONS, Setup
 
-BANDS = (("limit", 0.15), ("all", 0.3), ("wrong", 0.4))  # role and opacity of the states, the rest and the scores
+BANDS = (("limit", 0.15), ("all", 0.3), ("wrong", 0.4))  # role, opacity
 
 
 @beside_yours("transformer")
@@ -31,13 +31,12 @@ def draw_peak(
     size: str = "small",
     setup: Setup = EAGER,
 ) -> Figure:
-    """Peak memory of a step against the context length at one number of tokens per step, that of which there are the
-    most records; in three parts: what was allocated before the step, and of the line through the rest what does not
-    depend on the length and what does, the scores.
+    """Draw the peak memory of a step against the context length, at the number of tokens per step with the most
+    records. It has three parts: what was allocated before the step, and of the line fitted to the rest, the part that
+    does not depend on the length and the part that does, the scores.
 
-    formula(config, batch, length, itemsize): the peak in bytes, drawn dashed. prediction: a Prediction of the length
-    at which the scores are half of the activations that are kept; one that is not on the axis is written into the
-    figure.
+    formula(config, batch, length, itemsize): the peak in bytes, drawn dashed. prediction: a Prediction of the length at
+    which the scores are half of the kept activations; if it is outside the axis, the figure shows it as text.
     """
     rows = timed(frame, setup, size=size).dropna(subset=["peak_bytes", "state_bytes"])
     rows = max((group for _, group in rows.groupby(tokens(rows))), key=len, default=rows)
@@ -72,7 +71,7 @@ def draw_peak(
     figures.label_lines(ax)
     kept = counts.saved_activations(SIZES[size], int(rows["batch"].iloc[0]), int(first), itemsize, setup.attention)
     scores = kept.get("probabilities", 0) + kept.get("mask", 0)
-    half = first * (sum(kept.values()) - scores) / scores if scores else np.inf  # at as many tokens the rest stays
+    half = first * (sum(kept.values()) - scores) / scores if scores else np.inf  # the same tokens: the same activations
     if half < ends[-1]:
         ax.axvline(half, linestyle=":", color=color("wrong"), label="_half")
         look: dict[str, Any] = {

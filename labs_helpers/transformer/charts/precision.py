@@ -1,4 +1,4 @@
-"""Time and memory in each precision."""
+"""Draw time and memory in each precision."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from labs_helpers.transformer.setups import PRECISIONS
 
 @beside_yours("transformer")
 def draw_precision(frame: pandas.DataFrame, **wanted: Any) -> Figure:
-    """Step time and peak memory in each precision, all else alike. wanted: columns' values, where several would do."""
+    """Draw step time and peak memory in each precision, with all other settings equal. wanted: columns' values, if
+    several would do."""
     runs = [run for _, run in frame.groupby("on.time")] if "on.time" in frame else [frame]
     alike = [varied_in(timed(run, **wanted).dropna(subset="peak_bytes"), "precision") for run in runs]
     rows = max(alike, key=len, default=timed(frame[:0]))  # all of one run

@@ -1,4 +1,4 @@
-"""What each remedy brings to a step: drawn along several orders, and as a table."""
+"""Show what each remedy gains in a step: drawn along several orders, and as a table."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from labs_helpers.transformer.setups import ORDERS, REMEDIES, Setup, treatment, 
 def draw_waterfall(
     frame: pandas.DataFrame, orders: Mapping[str, Mapping[str, Setup]] | None = None, **wanted: Any
 ) -> Figure:
-    """What each remedy takes off the time of a step, in ms, in a panel for each order of them.
+    """Draw what each remedy takes off the time of a step, in ms, with one panel per order of remedies.
 
-    orders: name → {"start": Setup, remedy: the setup with it and all before, …}; by default `walk` along each of
-    ORDERS. wanted: columns' values, such as size="small"; else the shape with the most records is drawn.
+    orders: name → {"start": Setup, remedy: the setup with it and all earlier ones, …}; by default `walk` along each of
+    ORDERS. wanted: columns' values, such as size="small"; by default the shape with the most records is drawn.
     """
     orders = orders or {name: walk(name) for name in ORDERS}
     walked = {name: walked_steps(frame, path, **wanted) for name, path in orders.items()}
@@ -45,7 +45,7 @@ def draw_waterfall(
 
 
 def _draw_steps_down(ax: Axes, rows: pandas.DataFrame, colors: Mapping[str, str]) -> None:
-    """A bar for the first step, one for what each remedy took off it, and one for what is left."""
+    """Draw one bar for the first step, one for what each remedy took off it, and one for what remains."""
     times = rows["step_ms"]
     reached = float("nan")
     for y, (remedy, ms) in enumerate(times.items()):
@@ -73,7 +73,7 @@ def _draw_steps_down(ax: Axes, rows: pandas.DataFrame, colors: Mapping[str, str]
 
 
 def _remedy_that_differs(walked: Mapping[str, pandas.DataFrame]) -> str:
-    """A title: the remedy whose saving depends the most on what came before."""
+    """Return a title that names the remedy whose gain depends the most on the remedies before it."""
     saved: dict[str, list[float]] = {}
     for rows in walked.values():
         ms = rows["step_ms"].ffill().shift() - rows["step_ms"]
@@ -89,12 +89,12 @@ def remedies_table(
     expected: Mapping[str, object] | None = None,
     **wanted: Any,
 ) -> pandas.DataFrame:
-    """The doctor's table: a row for each remedy, with time, peak and launches of a step before it and after it.
+    """Return the table of remedies: one row per remedy, with time, peak and launches of a step before and after it.
 
-    path: {"start": Setup, remedy: the setup with it and all before, …}; by default `treatment()`.
-    expected: remedy → what was predicted of it, a text or a number. wanted: columns' values, such as size="1b"; else
-    the shape with the most records. NaN where a step was not measured or out of memory; then the next one's 'before'
-    is the last that was.
+    path: {"start": Setup, remedy: the setup with it and all earlier ones, …}; by default `treatment()`. expected:
+    remedy → what was predicted, a text or a number. wanted: columns' values, such as size="1b"; by default the shape
+    with the most records. NaN if a step was not measured or ran out of memory; the next row's 'before' is then the last
+    measured step.
     """
     rows = walked_steps(frame, path or treatment(), **wanted)
     columns: dict[tuple[str, str], Any] = {}

@@ -1,4 +1,4 @@
-"""Where the time goes as model and context grow."""
+"""Draw where the time goes as model and context grow."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ FLOAT32 = dataclasses.replace(EAGER, precision="fp32")
 
 @beside_yours("transformer")
 def draw_sizes(frame: pandas.DataFrame, setup: Setup | None = None) -> Figure:
-    """Time per token of forward pass, backward pass and step against the context length, a panel for each size, and
-    MFU beside them: medians, with the 20th to 80th percentile as a bar. Drawn are the records of one number of tokens
-    per step, or of sequences, of which there are the most. setup: by default EAGER; without its records, as on a CPU,
-    the same in float32."""
+    """Draw the time per token of forward pass, backward pass and step against the context length, one panel per size,
+    with MFU beside them: medians, and bars for the 20th to 80th percentile.
+
+    It uses the records of the number of tokens per step, or of sequences, that occurs most. setup: by default EAGER;
+    without its records, as on a CPU, the same in float32.
+    """
     if setup is None:
         setup = FLOAT32 if timed(frame, EAGER).empty and len(timed(frame, FLOAT32)) else EAGER
     rows = timed(frame, setup)

@@ -1,4 +1,5 @@
-"""What the study's figures have in common: the looks of sizes, the words in them, and the figure of nothing."""
+"""Shared parts of the study's figures: the looks of sizes, descriptions of setups, and the figure for missing
+records."""
 
 from __future__ import annotations
 
@@ -19,19 +20,19 @@ CURVES = Curves({"tiny": 5, "small": 0, "medium": 1, "large": 4, "xl": 3, "1b": 
 
 
 def by_size(rows: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
-    """size → its rows, in the order of CURVES; sizes of one's own last."""
+    """Return size → its rows, in the order of CURVES, followed by the user's own sizes."""
     names = dict.fromkeys([*CURVES, *sorted(set(rows["size"]))])
     return {name: rows[rows["size"] == name] for name in names if name in set(rows["size"])}
 
 
 def no_records(what: str) -> Figure:
-    """A figure that says what there are no records of; its `empty` is True."""
+    """Return a figure that names the missing records; its `empty` is True."""
     told = textwrap.fill(f"No records here of {what}.", 70)
     return figures.say(f"{told}\nSee python -m labs_helpers.transformer.study --help")
 
 
 def words(setup: Setup) -> str:
-    """A setup for a reader; PyTorch's own optimizer goes without saying."""
+    """Describe a setup in words; PyTorch's default optimizer is not mentioned."""
     said = [f"{setup.attention} attention", setup.precision, "compiled" if setup.compiled else "eager"]
     said += ["block by block"] * setup.regional
     said += [f"{setup.optimizer} optimizer"] * (setup.optimizer != Setup.optimizer)

@@ -1,7 +1,7 @@
-"""Parameters, FLOPs and bytes of a Transformer by formula.
+"""Formulas for the parameters, FLOPs and bytes of a Transformer.
 
-B batch, L length, V vocabulary, W width, F hidden, H heads of D, Hkv key and value heads; a FLOP is one addition or one
-multiplication, and only matrix products are counted.
+B batch, L length, V vocabulary, W width, F hidden, H heads of D, Hkv key and value heads. A FLOP is one addition or one
+multiplication; only matrix products count.
 """
 
 from labs_helpers.transformer.counts.activations import saved_activations

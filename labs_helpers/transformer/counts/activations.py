@@ -1,4 +1,4 @@
-"""What a forward pass keeps for the backward pass."""
+"""Count what a forward pass keeps for the backward pass."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from labs_helpers.transformer.counts.known import expect_known
 def saved_activations(
     config: TransformerConfig, batch: int, length: int, itemsize: int = 4, attention: str = "plain"
 ) -> dict[str, int]:
-    """Bytes that forward pass and `next_token_loss` keep for the backward pass, by tensor, all layers together. Their
-    sum is what stands in memory beside parameters before the backward pass begins.
+    """Return the bytes that forward pass and `next_token_loss` keep for the backward pass, by tensor, for all layers
+    together. Their sum is in memory, beside the parameters, when the backward pass begins.
 
-    itemsize: bytes of an element of parameters and activations: 4 float32, 2 bfloat16 or float16 (not autocast, which
-    keeps copies of the weights too). What is float32 inside the model (norm, softmax, loss) has 4 bytes in any case.
-    attention: 'plain', or one kernel that keeps nothing L × L: 'sdpa', 'flash'.
+    itemsize: bytes per element of parameters and activations: 4 for float32, 2 for bfloat16 or float16 (not for
+    autocast, which also keeps copies of the weights). Tensors that are float32 inside the model (norm, softmax, loss)
+    have 4 bytes in any case. attention: 'plain', or a kernel that keeps no L × L tensor: 'sdpa', 'flash'.
     """
     expect_known("attention", attention, ATTENTIONS)
     tokens, heads = batch * length, config.heads
@@ -28,11 +28,11 @@ def saved_activations(
             # k and v repeated for every query head.
             "q, k, v": config.layers * 3 * itemsize * stream,
             "mask": config.layers * length * length,
-            # The softmax's own in float32, and for the product with v rounded.
+            # The softmax's result in float32, and rounded for the product with v.
             "probabilities": config.layers * scores * (4 if itemsize == 4 else 4 + itemsize),
         }
     else:
-        outputs = 2  # the kernel keeps its own beside the one with the heads side by side that wo multiplies
+        outputs = 2  # the kernel keeps its own output, and wo's input has the heads side by side
         inside = {
             "q, k, v": config.layers * itemsize * (stream + 2 * stream // heads * config.key_value_heads),
             "log-sum-exp": config.layers * 4 * tokens * heads,
@@ -40,7 +40,7 @@ def saved_activations(
     return {
         "tokens and targets": 2 * 8 * tokens,
         "rotary cos and sin": 2 * 4 * length * config.head_dim // 2,
-        # Wide x and 1/rms in float32, and normed x; in float32 wide x is x itself.
+        # x in float32 and 1/rms, and the normed x; in float32 the first is x itself.
         "norm": norms * (4 * stream + 4 * tokens + itemsize * stream),
         "norm's output": norms * itemsize * stream,
         **inside,

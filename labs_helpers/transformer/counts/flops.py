@@ -1,4 +1,4 @@
-"""FLOPs of a token, forward and backward."""
+"""Count the FLOPs per token, forward and backward."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from labs_helpers.transformer.counts.states import parameters
 
 
 class Flops(NamedTuple):
-    """FLOPs a token of a training step."""
+    """The FLOPs per token of a training step."""
 
     forward: float
     backward: float  # each product a·b of the forward pass has two: ∂a = ∂c·bᵀ and ∂b = aᵀ·∂c
@@ -17,16 +17,16 @@ class Flops(NamedTuple):
 
     @property
     def step(self) -> float:
-        """Forward and backward, without recomputation: what MFU divides by (the PaLM paper's definition)."""
+        """Forward and backward without recomputation: the numerator of MFU, as the PaLM paper defines it."""
         return self.forward + self.backward
 
 
 def forward_flops(config: TransformerConfig, length: int, causal: bool = False) -> dict[str, float]:
-    """FLOPs a token of the forward pass, by part, at sequences of `length` tokens.
+    """Return the FLOPs per token of the forward pass, by part, for sequences of `length` tokens.
 
-    causal=False: `scores` are all L × L of them, which is what plain attention computes and FlopCounterMode counts.
-    causal=True: the (L + 1) / 2 keys that a query sees on average, which is what has to be computed. Twice a
-    parameter for every matrix but the embedding, in which a row is looked up; a tied output multiplies all the same.
+    causal=False: `scores` covers all L × L scores, as plain attention computes them and FlopCounterMode counts them.
+    causal=True: the (L + 1) / 2 keys that a query sees on average, which is the necessary part. Every matrix counts
+    twice its parameters except the embedding, which only looks rows up; a tied output still multiplies.
     """
     part = parameters(config)
     keys = (length + 1) / 2 if causal else length
@@ -39,10 +39,10 @@ def forward_flops(config: TransformerConfig, length: int, causal: bool = False) 
 
 
 def flops_per_token(config: TransformerConfig, length: int, causal: bool = False) -> Flops:
-    """Forward, backward and recomputation; `length` and `causal` as in `forward_flops`.
+    """Return the FLOPs of forward, backward and recomputation; `length` and `causal` as in `forward_flops`.
 
-    The backward pass finds attention's probabilities in memory. FlashAttention computes them again, a product more;
-    like recomputation it is not counted in `step`.
+    The count assumes that the backward pass finds attention's probabilities in memory. FlashAttention computes them
+    again, with one more product; like recomputation, `step` does not count it.
     """
     by_part = forward_flops(config, length, causal)
     forward = sum(by_part.values())

@@ -1,4 +1,4 @@
-"""The most bytes alive in a training step, and the points at which they may be."""
+"""Predict the most bytes alive in a training step, and at which point."""
 
 from __future__ import annotations
 
@@ -61,12 +61,13 @@ def step_peak(
     attention: str = "plain",
     optimizer: str = "foreach",
 ) -> int:
-    """The most bytes of tensors alive in a training step: the largest of `step_peaks`."""
+    """Return the most bytes of tensors alive in a training step: the largest of `step_peaks`."""
     return max(step_peaks(config, batch, length, itemsize, attention, optimizer).values())
 
 
 def _in_attention(config: TransformerConfig, layer: int, batch: int, length: int, itemsize: int, attention: str) -> int:
-    """Bytes beside parameters and moments while the backward pass is in a layer's softmax; layer 0 is its last."""
+    """Return the bytes beside parameters and moments while the backward pass is in a layer's softmax; layer 0 is its
+    last."""
     below = replace(config, layers=layer + 1)
     saved = saved_activations(below, batch, length, itemsize, attention)
     last = (saved["mlp"] + (saved["attention's output"] if attention == "plain" else 0)) // (layer + 1)

@@ -1,11 +1,11 @@
-"""Parameters, and the bytes of what a training step keeps for each of them."""
+"""Count parameters, and the bytes that a training step keeps for each of them."""
 
 from __future__ import annotations
 
 from labs_helpers.transformer.config import TransformerConfig
 from labs_helpers.transformer.counts.known import expect_known
 
-# Bytes a parameter: (parameters, gradients, optimizer states). AdamW keeps two moments.
+# Bytes per parameter: (parameters, gradients, optimizer states). AdamW keeps two moments.
 LAYOUTS = {
     "bf16 with float32 master": (2, 2, 4 + 4 + 4),  # master weights count as the optimizer's
     "autocast over float32": (4, 4, 4 + 4),
@@ -14,7 +14,8 @@ LAYOUTS = {
 
 
 def parameters(config: TransformerConfig) -> dict[str, int]:
-    """Number of parameters by part; their sum is the model's. A tied output is the embedding and counts 0."""
+    """Return the number of parameters by part; their sum is the model's. A tied output is the embedding and counts
+    0."""
     W, kv_width = config.width, config.key_value_heads * config.head_dim
     return {
         "embedding": config.vocabulary * W,
@@ -26,9 +27,11 @@ def parameters(config: TransformerConfig) -> dict[str, int]:
 
 
 def state_bytes(config: TransformerConfig, layout: str) -> dict[str, int]:
-    """Bytes of 'parameters', 'gradients' and 'optimizer' (AdamW) in one of LAYOUTS: 16, 16 and 8 a parameter.
+    """Return the bytes of 'parameters', 'gradients' and 'optimizer' (AdamW) in one of LAYOUTS: 16, 16 and 8 per
+    parameter.
 
-    ValueError for another layout."""
+    ValueError for another layout.
+    """
     expect_known("layout", layout, LAYOUTS)
     count = sum(parameters(config).values())
     sizes = zip(("parameters", "gradients", "optimizer"), LAYOUTS[layout], strict=True)

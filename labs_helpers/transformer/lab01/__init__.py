@@ -1,1 +1,1 @@
-"""Lab 01: Profile a transformer."""
+"""Lab 01: profile a transformer."""

@@ -61,9 +61,10 @@ def run_kernels() -> None:
 
 
 def parse(text: str) -> list[dict[str, Any]]:
-    """A record for each kernel of ncu's --csv --page raw, in the order of PREDICTED; helper kernels are left out.
+    """Return one record per kernel of ncu's --csv --page raw, in the order of PREDICTED; helper kernels are left out.
 
-    ValueError where there are not as many."""
+    ValueError if their number differs.
+    """
     kernels = [row for row in ncu.read(text) if "FillFunctor" not in row["Kernel Name"]]
     if len(kernels) != len(PREDICTED):
         raise ValueError(f"ncu saw {len(kernels)} kernels, not {len(PREDICTED)}:\n{text[-2000:]}")
@@ -77,7 +78,7 @@ def parse(text: str) -> list[dict[str, Any]]:
 
 
 def table(frame: pandas.DataFrame) -> pandas.DataFrame:
-    """Predicted beside counted, in MB and GFLOP."""
+    """Return predicted and counted values side by side, in MB and GFLOP."""
     import pandas
 
     shown = pandas.DataFrame({"kernel": frame["name"], "µs": frame["ns"] / 1e3})

@@ -1,7 +1,8 @@
-"""A block of experts of which each token visits two, in two ways that give the same: a loop, and one batch for all.
+"""A layer of experts of which each token visits two, in two implementations with equal results: a loop, and one batch
+for all.
 
 Shazeer et al., Outrageously Large Neural Networks, 2017; Fedus et al., Switch Transformers, 2022 (capacity); Jiang et
-al., Mixtral of Experts, 2024 (SwiGLU experts, two of eight). T tokens, E experts, k = 2 of them a token, W wide.
+al., Mixtral of Experts, 2024 (SwiGLU experts, two of eight). T tokens, E experts, k = 2 of them per token, width W.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from torch import Tensor, nn
 
 from labs_helpers.transformer.lab01.ranges import named
 
-ACTIVE = 2  # experts a token visits, k
+ACTIVE = 2  # k, the experts that a token visits
 
 
 class Experts(nn.Module):
-    """(…, W) → (…, W): for each token Σ gate · down(silu(gate(x)) · up(x)) over the two experts that a router prefers,
-    whose softmax over those two are the gates. Parts have the ranges "router", "dispatch", "experts" and "combine".
+    """(…, W) → (…, W): for each token, Σ gate · down(silu(gate(x)) · up(x)) over the two experts that a router prefers.
+    The softmax over these two gives the gates. The parts are marked "router", "dispatch", "experts" and "combine".
 
-    hidden: width inside an expert. way: "looped" or "batched". capacity: rows that `batched` has for each expert; a
-    token for which there is none left gets nothing from that expert (Switch). By default as many as there are tokens,
-    which is always enough; the mean is k · T / E. Weights are drawn from N(0, 0.02²). ValueError for another way.
+    hidden: width inside an expert. way: "looped" or "batched". capacity: rows per expert in `batched`; if an expert has
+    none left, it adds nothing for that token (Switch). By default as many as there are tokens, which always suffices;
+    the mean is k · T / E. Weights are drawn from N(0, 0.02²). ValueError for another way.
     """
 
     def __init__(self, width: int, hidden: int, experts: int, way: str = "looped", capacity: int | None = None) -> None:
@@ -41,14 +42,14 @@ class Experts(nn.Module):
         return WAYS[self.way](self, x.flatten(0, -2)).view(x.shape)
 
     def route(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(T, W) → (gates, chosen), (T, k) each: the experts' numbers, and what their answers are multiplied by."""
+        """Return (T, W) → (gates, chosen), (T, k) each: the chosen experts, and the factors of their outputs."""
         logits, chosen = self.router(tokens).float().topk(ACTIVE)
         return logits.softmax(-1).to(tokens.dtype), chosen
 
 
 def looped(block: Experts, tokens: Tensor) -> Tensor:
-    """One expert after another, each on its own tokens. How many they are decides a shape, so that the CPU has to know
-    it: at each expert it waits until the GPU has counted."""
+    """Run one expert after another, each on its own tokens. Their number decides a shape, so the CPU has to know it,
+    and waits at each expert until the GPU has counted."""
     with named("router"):
         gates, chosen = block.route(tokens)
         out = torch.zeros_like(tokens)
@@ -64,8 +65,8 @@ def looped(block: Experts, tokens: Tensor) -> Tensor:
 
 
 def batched(block: Experts, tokens: Tensor) -> Tensor:
-    """All experts at once, on as many rows each, of which those that no token takes are zeros: every shape is known
-    beforehand, and nothing waits for the GPU."""
+    """Run all experts together, on equally many rows each; unused rows are zeros. Every shape is known in advance,
+    and nothing waits for the GPU."""
     experts = len(block.gate)
     capacity = len(tokens) if block.capacity is None else block.capacity
     with named("router"):
@@ -73,9 +74,9 @@ def batched(block: Experts, tokens: Tensor) -> Tensor:
     with named("dispatch"):
         expert = chosen.flatten()
         visits = (expert[:, None] == torch.arange(experts, device=expert.device)).long()
-        place = ((visits.cumsum(0) - 1) * visits).sum(1)  # how many before it chose the same expert
+        place = ((visits.cumsum(0) - 1) * visits).sum(1)  # how many earlier tokens chose the same expert
         fits = place < capacity
-        row = torch.where(fits, expert * capacity + place, experts * capacity)  # the last row takes what does not fit
+        row = torch.where(fits, expert * capacity + place, experts * capacity)  # the last row collects the rest
         rows = tokens.new_zeros(experts * capacity + 1, tokens.shape[1])
         rows = rows.index_copy(0, row, tokens.repeat_interleave(ACTIVE, 0))[:-1].view(experts, capacity, -1)
     with named("experts"):

@@ -1,4 +1,4 @@
-"""A practice GPU: a training step on a device with a clock of its own, to see what 'asynchronous' means."""
+"""A practice GPU: a training step on a device with its own clock, to show what 'asynchronous' means."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ _SECOND_TIME = (
     "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
     "after calling backward."
 )
-_STREAM = {"stream": 7}  # where PyTorch's traces have what nobody put elsewhere
+_STREAM = {"stream": 7}  # the default stream in PyTorch's traces
 
 
 class Phase(NamedTuple):
-    """The work of one call: `kernels` kernels. Launching one takes the CPU `host_us`, running it the GPU `gpu_us`."""
+    """The work of one call: `kernels` kernels. Launching one takes the CPU `host_us`, running it takes the GPU
+    `gpu_us`."""
 
     kernels: int
     host_us: float
@@ -32,14 +33,14 @@ UPDATE_HOST_BOUND = {"forward": Phase(3, 60, 300), "backward": Phase(6, 60, 310)
 
 
 class Loss:
-    """What forward() returns and backward(loss) uses up."""
+    """The result of forward(), which backward(loss) uses up."""
 
     def __init__(self) -> None:
         self.used = False
 
 
 class PracticeGPU:
-    """A model and the GPU that trains it. Nothing is computed; all that passes is the time of a clock of its own.
+    """A model and the GPU that trains it. They compute nothing; only the time of their own clock passes.
 
     CPU and GPU work side by side. The CPU calls forward(), backward(loss) and update(). Each launches its kernels one
     after the other, `host_us` each, and returns. A launch puts a kernel on a queue. The GPU takes kernels from the
@@ -59,10 +60,10 @@ class PracticeGPU:
     As in PyTorch, a second backward(loss) of the same loss is a RuntimeError, and update() without gradients, which
     backward makes and update uses up, does nothing.
 
-    compile_us: by how much longer each function's first call takes the CPU, its second, and so on. late_us: how long
-    after the queue's end synchronize() returns where it had to wait, wait by wait, and from the first again: a CPU has
-    other things to do, too. timeline() is a trace of all that happened; queued_us has the µs of work that the GPU still
-    had before it, each time that the clock was read.
+    compile_us: how much longer each function's first call takes the CPU, its second, and so on. late_us: how long
+    after the queue's end synchronize() returns if it had to wait, wait by wait and cyclically, because a CPU also has
+    other things to do. timeline() returns a trace of everything; queued_us lists the µs of work that the GPU still
+    had to do at each reading of the clock.
     """
 
     def __init__(
@@ -77,19 +78,19 @@ class PracticeGPU:
         self.queued_us: list[float] = []
         self._phases = {"forward": forward, "backward": backward, "update": update}
         self._compile_us, self._late_us = tuple(compile_us), cycle(tuple(late_us) or (0,))
-        self._now = self._queue_ends = 12_500_000.0  # µs: a clock's zero is some other day
+        self._now = self._queue_ends = 12_500_000.0  # µs; a clock does not start at zero
         self._has_gradients = False
         self._calls: Counter[str] = Counter()
         self._ids, self._correlations = count(1), count(1)
         self._events: list[dict[str, Any]] = []
 
     def forward(self) -> Loss:
-        """Queues the forward pass; the loss is for one backward pass."""
+        """Queue the forward pass; its loss serves one backward pass."""
         self._launch("forward")
         return Loss()
 
     def backward(self, loss: Loss) -> None:
-        """Queues the backward pass of a loss. TypeError where it is none, RuntimeError where it has been used."""
+        """Queue the backward pass of a loss. TypeError if it is no loss, RuntimeError if it was already used."""
         if not isinstance(loss, Loss):
             raise TypeError(f"backward(loss) takes what forward() returned, not {loss!r}")
         if loss.used:
@@ -98,13 +99,13 @@ class PracticeGPU:
         self._launch("backward")
 
     def update(self) -> None:
-        """Queues the optimizer's step and drops the gradients; does nothing where there are none."""
+        """Queue the optimizer's step and drop the gradients; do nothing if there are none."""
         if self._has_gradients:
             self._has_gradients = False
             self._launch("update")
 
     def synchronize(self) -> None:
-        """Returns when the queue is empty."""
+        """Return when the queue is empty."""
         started = self._now
         if self._queue_ends > self._now:
             self._now = self._queue_ends + next(self._late_us)
@@ -112,14 +113,14 @@ class PracticeGPU:
         self._happened("cuda_runtime", "cudaDeviceSynchronize", started, self._now, args)
 
     def clock(self) -> float:
-        """The CPU's time, in seconds. Reading it takes none."""
+        """Return the CPU's time in seconds. Reading it takes no time."""
         self.queued_us.append(max(0.0, self._queue_ends - self._now))
         return self._now / 1e6
 
     def timeline(self) -> list[dict[str, Any]]:
-        """All that has happened so far as a trace's events, in the form of `measure.trace.Trace.events`: a call is a
-        "cpu_op", launches and waits are "cuda_runtime", the GPU's work is "kernel", and over it stands each call's name
-        as a "gpu_user_annotation"."""
+        """Return everything that has happened so far as a trace's events, in the form of
+        `measure.trace.Trace.events`: a call is a "cpu_op", launches and waits are "cuda_runtime", the GPU's work is
+        "kernel", and a "gpu_user_annotation" names the call above it."""
         begin = min((event["ts"] for event in self._events), default=0.0)
         events = [event | {"ts": event["ts"] - begin} for event in self._events]
         return sorted(events, key=lambda event: (event["ts"], -event["dur"]))

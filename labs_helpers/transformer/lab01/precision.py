@@ -1,6 +1,6 @@
-"""What the section on precision shows: sums, updates, gradients and products in 16 bits, and what autocast computes in.
+"""The experiments of the section on precision: sums, updates, gradients and products in 16 bits, and autocast's dtypes.
 
-Each function returns a small table (pandas). All of it runs on a CPU in a moment.
+Each function returns a small table (pandas), computed on a CPU in a moment.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.text import batches
 from labs_helpers.transformer.train import next_token_loss, train
 
-FLOAT16_LEAST, FLOAT16_NORMAL, FLOAT16_END = -24, -14, 16  # exponents of its least number, least normal one, and inf
+FLOAT16_LEAST, FLOAT16_NORMAL, FLOAT16_END = (
+    -24,
+    -14,
+    16,
+)  # exponents of the smallest number, the smallest normal one, and inf
 LOW = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
 
 
 def sums(count: int = 10_000, seed: int = 0) -> pandas.DataFrame:
-    """`count` numbers from 0 to 1 added one by one in each dtype: the sum, its error relative to float64's, and the
-    error of `torch.sum`, which adds 16-bit numbers in float32 and rounds once."""
+    """Add `count` numbers from 0 to 1 one by one in each dtype; return the sum, its error relative to float64's, and
+    the error of `torch.sum`, which adds 16-bit numbers in float32 and rounds once."""
     numbers = torch.rand(count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     exact = numbers.sum().item()
     rows = {}
@@ -38,7 +42,7 @@ def sums(count: int = 10_000, seed: int = 0) -> pandas.DataFrame:
 
 
 def lost_updates(steps: int = 100, change: float = -0.001) -> pandas.DataFrame:
-    """A weight that is 1 and changes by `change` in every step, in each dtype and with a float32 master: a row per
+    """Change a weight of 1 by `change` in every step, in each dtype and with a float32 master; return one row per
     step, from 0 on."""
     columns = {name: [torch.ones((), dtype=dtype)] for name, dtype in reversed(LOW.items())}
     for values in columns.values():
@@ -49,8 +53,8 @@ def lost_updates(steps: int = 100, change: float = -0.001) -> pandas.DataFrame:
 
 
 def tiny_gradients(steps: int = 10, batch: int = 16, length: int = 128, seed: int = 0) -> dict[str, Tensor]:
-    """Gradients of the tiny transformer after some steps of training, in float32: of all 'parameters', and of
-    'activations', the outputs of its matrices and the logits. Each as one (n,), on the CPU."""
+    """Return gradients of the tiny transformer after some steps of training, in float32: of all 'parameters', and of
+    'activations', the outputs of its matrices and the logits. Each is one (n,), on the CPU."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Transformer(SIZES["tiny"])
@@ -78,8 +82,8 @@ def tiny_gradients(steps: int = 10, batch: int = 16, length: int = 128, seed: in
 def in_float16(
     gradients: dict[str, Tensor], scales: Sequence[float] = (1, 2**8, 2**12, 2**16, 2**20)
 ) -> pandas.DataFrame:
-    """What becomes of gradients, times a scale, in float16, as shares of those that are not 0: flushed to 0; rounded
-    to fewer than 11 bits, below 2⁻¹⁴; infinite. A row per name and scale."""
+    """Return what happens to gradients, times a scale, in float16, as shares of the nonzero ones: flushed to 0;
+    rounded to fewer than 11 bits, below 2⁻¹⁴; infinite. One row per name and scale."""
     rows = {}
     for name, gradient in gradients.items():
         wide = gradient[gradient != 0].abs()
@@ -94,14 +98,14 @@ def in_float16(
 
 
 def exponents(gradient: Tensor) -> pandas.Series:
-    """Share of the numbers that are not 0 by their power of two: k → those from 2ᵏ to 2ᵏ⁺¹."""
+    """Return the share of the nonzero numbers by power of two: k → those from 2ᵏ to 2ᵏ⁺¹."""
     powers = torch.frexp(gradient[gradient != 0].double()).exponent - 1
     values, counts = powers.unique(return_counts=True)
     return pandas.Series((counts / counts.sum()).tolist(), index=values.tolist(), name="share").rename_axis("exponent")
 
 
 def dtypes(length: int = 16) -> pandas.DataFrame:
-    """The dtypes in a training step of the tiny transformer: a row per tensor, a column per way to train."""
+    """Return the dtypes in a training step of the tiny transformer: one row per tensor, one column per way to train."""
     columns = {
         "float32": _dtypes(torch.float32, False, length),
         "autocast to bfloat16": _dtypes(torch.float32, True, length),
@@ -139,8 +143,8 @@ def _dtypes(dtype: torch.dtype, autocast: bool, length: int) -> dict[str, torch.
 
 
 def rounded(x: Tensor, bits: int = 10) -> Tensor:
-    """float32 rounded to the nearest number with `bits` stored bits of mantissa, ties to even; exponents stay. Finite
-    numbers only. With 10 bits they are TF32, the operands of float32 products on tensor cores."""
+    """Round float32 to the nearest number with `bits` stored bits of mantissa, ties to even; exponents stay. Finite
+    numbers only. With 10 bits the result is TF32, the operands of float32 products on tensor cores."""
     drop = 23 - bits
     whole = x.contiguous().view(torch.int32)
     half = (1 << (drop - 1)) - 1 + ((whole >> drop) & 1)
@@ -148,8 +152,8 @@ def rounded(x: Tensor, bits: int = 10) -> Tensor:
 
 
 def product_errors(size: int = 256, seed: int = 0) -> pandas.DataFrame:
-    """a · b, size × size, of operands in each format, added up in float32: largest and mean error against float64, and
-    mean difference from float32's product, relative to |a| · |b|. TF32 is emulated."""
+    """Return the errors of a · b, size × size, with operands in each format and sums in float32: largest and mean
+    error against float64, and mean difference from float32's product, relative to |a| · |b|. TF32 is emulated."""
     generator = torch.Generator().manual_seed(seed)
     a, b = (torch.randn(size, size, generator=generator) for _ in range(2))
     exact, magnitude = a.double() @ b.double(), a.double().abs() @ b.double().abs()

@@ -1,4 +1,4 @@
-"""Named ranges: what a trace, and Nsight Systems, show above the kernels; and plain attention with its parts named."""
+"""Named ranges, which traces and Nsight Systems show above the kernels; and plain attention with its parts named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labs_helpers.measure.machine import has_gpu
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """A range of this name around the block: in PyTorch's profiler, and on a GPU in Nsight Systems too (NVTX)."""
+    """Put a range of this name around the block, in PyTorch's profiler and, on a GPU, in Nsight Systems (NVTX)."""
     with record_function(name):
         if has_gpu():
             torch.cuda.nvtx.range_push(name)
@@ -26,7 +26,7 @@ def named(name: str) -> Iterator[None]:
 
 
 def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """`attentions.plain`, to the bit, with ranges "scores", "mask", "softmax" and "values" around its parts."""
+    """Compute `attentions.plain`, to the bit, with ranges "scores", "mask", "softmax" and "values" around its parts."""
     group, L = q.shape[1] // k.shape[1], q.shape[2]
     with named("scores"):
         scores = q @ k.repeat_interleave(group, dim=1).mT * q.shape[-1] ** -0.5

@@ -53,23 +53,23 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 def path_of(name: str, machine: str | None = None, folder: Path | None = None) -> Path:
-    """The file of a recording: results/traces/step.nvidia-h200.json.gz; that of memory is plain JSON.
+    """Return the file of a recording: results/traces/step.nvidia-h200.json.gz; that of memory is plain JSON.
 
-    machine: a Machine's label, by default this machine's. folder: the one that holds traces/, by default results/.
+    machine: a Machine's label, by default this machine's. folder: the parent of traces/, by default results/.
     """
     path = results.path_for(name, machine, folder)
     return path.parent / "traces" / (path.stem + (".json" if name == "memory" else ".json.gz"))
 
 
 def recorded(name: str, machine: str = "NVIDIA H200") -> trace.Trace:
-    """A trace recorded on a machine, for the course or else by the reader. FileNotFoundError says which command makes
-    it."""
+    """Return a trace recorded on a machine, for the course or else by the reader. FileNotFoundError names the
+    command that records it."""
     return trace.load(_there(name, machine))
 
 
 def recorded_memory(machine: str = "NVIDIA H200") -> dict[str, Any]:
-    """The recorded memory of a step: "timeline" and "base" as `draw_memory` takes them, "size", "batch", "length",
-    "setup" and "on". FileNotFoundError says which command makes it."""
+    """Return the recorded memory of a step: "timeline" and "base" as `draw_memory` takes them, "size", "batch",
+    "length", "setup" and "on". FileNotFoundError names the command that records it."""
     content: dict[str, Any] = json.loads(_there("memory", machine).read_text())
     return content
 

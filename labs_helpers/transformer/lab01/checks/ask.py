@@ -1,4 +1,4 @@
-"""What answers say of traces: of those made by hand, whose mistakes are looked for, and of real ones."""
+"""Judge what answers say about traces: handmade ones, in which mistakes can be recognized, and real ones."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def judge_traces(
     advice: str = "",
     numbers: bool = True,
 ) -> Iterator[str]:
-    """Yield a line for each of `traces`, then for each real one; raise Wrong where an answer is not `right`.
+    """Yield one line for each of `traces`, then for each real one; raise Wrong if an answer is not `right`.
 
-    read: makes an answer comparable. line: what is said of a right one. numbers: whether a drawn trace shows its ids.
+    read: makes an answer comparable. line: the words about a right one. numbers: True if a drawn trace shows its ids.
     """
 
     def cases(some: Iterable[tuple[str, list[Event]]]) -> list[Case]:
@@ -54,7 +54,7 @@ def judge_traces(
 
 
 def leaving_alone(student: Callable, read: Callable[[Any], Any]) -> Callable:
-    """read(student(events, …)); it raises Wrong where the answer has changed the events, or the one event."""
+    """Return read(student(events, …)); raise Wrong if the answer has changed the events, or the one event."""
 
     def call(given: list[Event] | Event, *others: Any) -> Any:
         events = given if isinstance(given, list) else [given]
@@ -67,10 +67,10 @@ def leaving_alone(student: Callable, read: Callable[[Any], Any]) -> Callable:
 
 
 def near(found: float, right: float) -> bool:
-    """Whether two times or shares are the same, up to what float64 rounds."""
+    """Return True if two times or shares agree up to float64 rounding."""
     return abs(found - right) <= 1e-9 * max(1.0, abs(right))
 
 
 def told(name: str, of: Callable[[Any], Any]) -> Callable[[Case, Any], tuple[str, str, str]]:
-    """The words about a number, which `of` takes out of an answer."""
+    """Return the words about a number, which `of` extracts from an answer."""
     return lambda case, value: (f"{value:,.6g}", f"{of(case.right):,.6g}", name)

@@ -1,4 +1,4 @@
-"""The practice GPUs of exercise 1, and the rounds that a benchmark of theirs makes, each with its exact time."""
+"""The practice GPUs of exercise 1, and the rounds that a benchmark runs on them, each with its exact time."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from labs_helpers.transformer.lab01.practice_gpu import GPU_BOUND, HOST_BOUND, UPDATE_HOST_BOUND, PracticeGPU
 
-# What a round does; its time is what passes between [ and ].
+# The actions of a round; its time is that between [ and ].
 RIGHT = {
     "forward": "wait [ forward wait ]",
     "backward": "forward wait [ backward wait ]",
     "step": "wait [ forward backward update wait ]",
 }
 COMPILE_US = (40_000, 15_000, 6_000, 4_000, 3_000)
-# A prime number of them, and `runs` a multiple of it: however often a round waits, the samples hold each equally often.
+# A prime number of delays, of which `runs` is a multiple: however often a round waits, each occurs equally often.
 LATE_US = (23.19, 0, 7.43, 46.81, 13.07, 301.37, 61.53, 127.71, 30.97, 906.11, 82.59)
 
 
@@ -32,20 +32,21 @@ class Case(NamedTuple):
         return PracticeGPU(**self.phases, compile_us=COMPILE_US[: self.warmup], late_us=late_us or LATE_US)
 
     def rounds(self, phase: str, script: str = "", late_us: tuple = ()) -> np.ndarray:
-        """The times of all rounds of a phase, in ms, those of the warm-up too. The phases before it are right."""
+        """Return the times of all rounds of a phase, in ms, including the warm-up. The phases before it are correct."""
         gpu, every = self.gpu(late_us), self.warmup + self.runs
         for earlier in list(RIGHT)[: list(RIGHT).index(phase)]:
             play(gpu, RIGHT[earlier], every)
         return play(gpu, script or RIGHT[phase], every)
 
     def possible(self, phase: str) -> np.ndarray:
-        """In each row all rounds, however often an answer waits before this phase and in each round of it."""
+        """Return rows of all rounds, one row per number of waits that an answer may make before this phase and in
+        each round."""
         on_time, late = self.rounds(phase, late_us=(0,)), np.array(LATE_US) / 1e3
         before, each = np.indices((len(late), len(late) - 1)).reshape(2, -1, 1)
         return on_time + late[(before + (each + 1) * np.arange(len(on_time))) % len(late)]
 
     def samples(self, phase: str, script: str = "") -> np.ndarray:
-        """The times of those that count."""
+        """Return the times of the rounds that count."""
         return self.rounds(phase, script)[self.warmup :]
 
 
@@ -59,7 +60,7 @@ CASES = (
 
 
 def play(gpu: PracticeGPU, script: str, rounds: int) -> np.ndarray:
-    """The times of `rounds` rounds that do what `script` says, in ms."""
+    """Return the times of `rounds` rounds that follow `script`, in ms."""
     loss, readings = None, []
     for word in rounds * script.split():
         match word:

@@ -1,4 +1,4 @@
-"""What common mistakes make of a median and of a spread of exercise 1."""
+"""The medians and spreads that common mistakes in exercise 1 produce."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MISTAKES = {  # phase → cause → what a round may do then
 
 
 def same(found: float, answers) -> np.ndarray:
-    """Which of `answers` are `found`, up to the rounding errors of float32."""
+    """Return which of `answers` equal `found`, up to the rounding errors of float32."""
     return np.isclose(found, answers, rtol=2e-5, atol=0)
 
 
@@ -116,7 +116,7 @@ def spread_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Cand
 
 
 def chosen_rounds(case: Case, phase: str, busy: bool):
-    """(cause, matrices of rounds, of which each row's may be those that count then)."""
+    """Return (cause, matrices of rounds); the rows of a matrix are the rounds that may count under that cause."""
     every, warmup, runs = case.possible(phase), case.warmup, case.runs
     if busy:  # the first round may have waited for the warm-up's
         yield STARTED, [every[:, warmup - 1 :][:, :runs]]

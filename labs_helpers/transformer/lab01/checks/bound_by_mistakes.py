@@ -1,4 +1,4 @@
-"""An operation's bytes and FLOPs by exercise 4's rules, and what common mistakes make of its times at the roofs."""
+"""Compute an operation's bytes and FLOPs by exercise 4's rules, and the shares that common mistakes produce."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Cost(NamedTuple):
     bytes: float
 
     def us(self, peak: float, bandwidth: float) -> tuple[float, float]:
-        """The time of the bytes and that of the FLOPs, each at its roof."""
+        """Return the time of the bytes and of the FLOPs, each at its roof."""
         return 1e6 * self.bytes / bandwidth, 1e6 * self.flops / peak
 
 
@@ -41,7 +41,7 @@ class Operand(NamedTuple):
 
 
 def listed(operation: Event) -> list[tuple[list, str]]:
-    """(shape, type) of all that stands there."""
+    """Return (shape, type) of every entry."""
     return list(zip(operation["args"]["Input Dims"], operation["args"]["Input type"], strict=True))
 
 
@@ -55,7 +55,7 @@ def is_product(operation: Event) -> bool:
 
 
 def result(operation: Event) -> Operand:
-    """The largest input, of equal ones the widest, or the product of the first two."""
+    """Return the result: the largest input (of equal ones the widest), or the product of the first two."""
     given = inputs(operation)
     if not is_product(operation):
         return max(given, default=Operand(0, 0))
@@ -70,7 +70,7 @@ def cost(operation: Event) -> Cost:
 
 
 def right(operation: Event, us: float, peak: float, bandwidth: float) -> tuple[str, float]:
-    """(bound, share)"""
+    """Return (bound, share)."""
     at_bytes, at_flops = cost(operation).us(peak, bandwidth)
     share = max(at_bytes, at_flops) / us
     return "neither" if share < 0.3 else "bytes" if at_bytes > at_flops else "FLOPs", share
@@ -167,7 +167,7 @@ def _costs(operation: Event) -> Candidates:
 
 
 def implied(case: Case, found: float) -> str:
-    """The bytes or FLOPs that a share stands for at the roof that decides, where they are a whole number; else ''."""
+    """Return the bytes or FLOPs that a share implies at the deciding roof, if they are a whole number; else ''."""
     operation, us, peak, bandwidth = case.arguments
     right = cost(operation)
     at_bytes, at_flops = right.us(peak, bandwidth)

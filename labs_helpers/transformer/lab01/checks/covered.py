@@ -1,4 +1,4 @@
-"""How long at least one of many events lasts, counted at their ends, and what people take for it. All in µs."""
+"""Compute how long at least one of many events lasts, and the lengths that common mistakes produce. All in µs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def intervals(events: Iterable[Event]) -> list[Interval]:
 
 
 def covered(events: Iterable[Event]) -> float:
-    """The length of the union of their intervals: at each start one more is open, at each end one less."""
+    """Return the length of the union of intervals: each start opens one more, each end closes one."""
     ends = np.array(intervals(events)).reshape(-1, 2).T
     at, change = ends.ravel(), np.repeat([1, -1], ends.shape[1])
     order = np.argsort(at, kind="stable")
@@ -26,7 +26,7 @@ def covered(events: Iterable[Event]) -> float:
 
 
 def first_to_last(events: Iterable[Event]) -> float:
-    """From the first start to the last end, with all pauses; 0 where there is no event."""
+    """Return the time from the first start to the last end, including pauses; 0 without events."""
     starts, ends = zip(*intervals(events), strict=True) if (events := list(events)) else ((0.0,), (0.0,))
     return max(ends) - min(starts)
 
@@ -36,7 +36,8 @@ def added_up(events: Iterable[Event]) -> float:
 
 
 def looped(given: Iterable[Interval], reach: Callable[[float, float], float] = max, least: float = 0.0) -> float:
-    """By a loop, right by default over sorted intervals. reach: of how far it came and an end; least: of one step."""
+    """Compute it with a loop over intervals; the defaults are right. reach: of the furthest end so far and this end;
+    least: of one step."""
     total, reached = 0.0, -inf
     for start, end in given:
         total += max(least, end - max(start, reached))
@@ -45,7 +46,7 @@ def looped(given: Iterable[Interval], reach: Callable[[float, float], float] = m
 
 
 def without_the_last(events: Iterable[Event]) -> float:
-    """Of the merged intervals all but the last."""
+    """Return all merged intervals except the last."""
     given = sorted(intervals(events))
     begins = [start for i, (start, _) in enumerate(given) if i and start > max(end for _, end in given[:i])]
     return covered(e for e in events if e["ts"] < begins[-1]) if begins else 0.0

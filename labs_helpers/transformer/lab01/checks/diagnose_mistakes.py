@@ -1,4 +1,4 @@
-"""What each part of a trace costs, and what common mistakes make of it: of names, launches, µs and spans."""
+"""Compute the cost of each part of a trace, and what common mistakes make of names, launches, µs and spans."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def right(events: list[Event]) -> Answer:
 
 
 def owned(events: list[Event]) -> Owned:
-    """Of a launch's thread the last part that began no later, if it had not ended."""
+    """Return the last part on a launch's thread that began no later, if it had not ended."""
     pieces: dict[int, list[Event]] = {id(part): [] for part in of(events, "user_annotation")}
     threads: dict[int, list[Event]] = {}
     for part in sorted(of(events, "user_annotation"), key=lambda part: part["ts"]):
@@ -59,7 +59,7 @@ def owned(events: list[Event]) -> Owned:
 
 
 def launched(events: list[Event]) -> list[tuple[Event, Event]]:
-    """(piece of GPU work, its launch), for those that have one."""
+    """Return (piece of GPU work, its launch) for the pieces that have one."""
     calls = {event["args"]["correlation"]: event for event in of(events, "cuda_runtime")}
     return [(e, calls[number]) for e in of(events, *GPU_WORK) if (number := e["args"].get("correlation")) in calls]
 
@@ -186,7 +186,7 @@ def spans(events: list[Event]) -> Candidates:
 
 
 def _again(given: Owned) -> Candidates:
-    """Of parts that stand in the trace several times, one time alone, or the mean."""
+    """For parts that occur several times, return only one occurrence, or the mean."""
     yield AGAIN, parts(_last(given))
     yield AGAIN, parts(_last(given[::-1]))
     times = [part["name"] for part, _ in given]

@@ -1,4 +1,4 @@
-"""Exercise 1 of lab 01: a training step timed on a practice GPU, where every time is exact, and once on a CPU."""
+"""Check exercise 1 of lab 01: a training step timed on a practice GPU, where every time is exact, and once on a CPU."""
 
 import time
 from collections import defaultdict
@@ -36,7 +36,7 @@ def benchmark(student):
 
 
 def _answer(case: str, student, *arguments) -> dict:
-    """Phase → array of median and spread, in RIGHT's order."""
+    """Return phase → array of median and spread, in RIGHT's order."""
     try:
         answer = student(*arguments)
     except Exception as error:
@@ -55,8 +55,8 @@ def _answer(case: str, student, *arguments) -> dict:
 
 
 def _expect_pair(case: Case, phase: str, found: np.ndarray, busy: bool, passed: dict) -> None:
-    """Raises Wrong unless both are what the practice GPU's clock says, and adds the case to those passed. busy: the GPU
-    ever was when the clock was read."""
+    """Raise Wrong unless both are what the practice GPU's clock says; else add the case to those passed. busy: the
+    GPU was busy at some reading of the clock."""
     parts = (("median", median, median_causes), ("spread", spread, spread_causes))
     rows = case.possible(phase)[:, case.warmup :]
     fitting_rows = rows[same(found[0], median(rows))]
@@ -81,7 +81,7 @@ def _is_among(value: float, answers) -> bool:
 
 
 class TinyModel:
-    """A training step of the smallest model, as exercise 1 takes it."""
+    """A training step of the smallest model, with the interface that exercise 1 expects."""
 
     def __init__(self):
         with torch.random.fork_rng(devices=[]):

@@ -1,4 +1,4 @@
-"""Exercise 2 of lab 01: launches, busy and exposed, on traces made by hand and on real ones."""
+"""Check exercise 2 of lab 01: launches, busy and exposed, on handmade traces and on real ones."""
 
 from functools import partial
 from operator import itemgetter

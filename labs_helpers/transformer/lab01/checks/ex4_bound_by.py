@@ -1,4 +1,4 @@
-"""Exercise 4 of lab 01: bytes and FLOPs of operations, their times at the roofs, and the share reached."""
+"""Check exercise 4 of lab 01: bytes and FLOPs of operations, their times at the roofs, and the share reached."""
 
 from math import isclose
 from operator import itemgetter
@@ -106,7 +106,7 @@ def _case(name, *arguments) -> Case:
 
 
 def _text(operation) -> str:
-    """aten::mm (float 64×32, float 32×16)"""
+    """Describe an operation: aten::mm (float 64×32, float 32×16)"""
     inputs = (
         f"{kind.removeprefix('c10::') or 'nothing'} {'×'.join(map(str, shape)) or '[]'}"
         for shape, kind in mistakes.listed(operation)

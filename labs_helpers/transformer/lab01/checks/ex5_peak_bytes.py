@@ -1,4 +1,4 @@
-"""Exercise 5 of lab 01: the peak of a training step, held against the library's formula and a step made here."""
+"""Check exercise 5 of lab 01: the peak of a training step, compared with the library's formula and with a real step."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ WHERE = {
 
 
 class Peak(int):
-    """A right one: an answer may leave out a tenth of it."""
+    """A right peak; an answer may differ from it by a tenth."""
 
 
 def near(found, other) -> bool:
-    """Whether a mistake's peak is what was found, or what was found is right."""
+    """Return True if a mistake's peak is what was found, or what was found is right."""
     return abs(found - other) <= (0.1 if isinstance(other, Peak) else 0.01) * abs(other)
 
 
@@ -92,7 +92,7 @@ def _case(name: str, shape: Shape) -> Case:
 
 
 def measured(config: TransformerConfig, batch: int, length: int, itemsize: int) -> int:
-    """The most bytes alive in a training step of AdamW with foreach, on the CPU: every tensor is counted."""
+    """Return the most bytes alive in a training step of AdamW with foreach on the CPU, which counts every tensor."""
     with one_thread():
         training = Training(config, Setup(precision={2: "bf16", 4: "fp32"}[itemsize]), batch, length, device="cpu")
         training.step()  # makes the moments
@@ -103,7 +103,7 @@ def measured(config: TransformerConfig, batch: int, length: int, itemsize: int) 
 
 
 def _where(shape: Shape) -> str:
-    """At which of the exercise's three points."""
+    """Return at which of the exercise's three points the peak is."""
     peaks = step_peaks(*shape)
     return WHERE[max(WHERE, key=peaks.__getitem__)]
 

@@ -1,4 +1,5 @@
-"""Exercise 6 of lab 01: an update with master weights and a loss scale, step by step, and a training run in float16."""
+"""Check exercise 6 of lab 01: an update with master weights and a loss scale, step by step, and a training run in
+float16."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def bound(found: Any, right: np.ndarray) -> float:
 
 
 def right_parts(difference: Difference) -> str:
-    """Where to look, if the tensors, or scale and good_steps, are right after every step."""
+    """Say where to look, if the tensors, or scale and good_steps, are right after every step."""
     wrong = {path[1] for path in difference.wrong}
     if wrong == {"the"}:
         return "all tensors are right: what becomes of scale and good_steps after a good step, or a skipped one, is not"
@@ -45,7 +46,8 @@ def scaled_update(student):
 
     @cache
     def likely() -> Candidates:
-        """The mistakes that leave what was found in all cases; where none does, all: a second one may be there."""
+        """Return the mistakes that produce what was found in all cases; if none does, all of them, since a second
+        one may be present."""
         return [row for row in MISTAKES if all(map(partial(leaves, row[1]), CASES, traces))] or MISTAKES
 
     def leaves(mistake: Callable, case: Case, trace: tuple) -> bool:
@@ -71,13 +73,13 @@ def scaled_update(student):
 
 
 def after(case: Case, update: Callable, steps: Iterable[int]) -> dict[int, dict]:
-    """What `update` leaves after `steps` of a case."""
+    """Return what `update` leaves after `steps` of a case."""
     trace = played(case, update)[1]
     return {step: trace[step] for step in steps}
 
 
 def played(case: Case, update: Callable) -> tuple[Wrong | None, dict[int, dict]]:
-    """What was wrong with a call, if anything, and what `update` leaves after each step of a case before that."""
+    """Return the fault of a call, if any, and what `update` leaves after each earlier step of a case."""
     master = [tensor.clone() for tensor in case.master]
     weights = [nn.Parameter(tensor.half()) for tensor in master]
     scale, good, trace = case.scale, case.good, {}
@@ -93,7 +95,7 @@ def played(case: Case, update: Callable) -> tuple[Wrong | None, dict[int, dict]]
 
 
 def checked(student, weights, master, gradients, scale, good, lr, interval) -> tuple[Any, Any]:
-    """What `student` returns. Raises Wrong where it is no state, and where lists, memory or gradients are not left."""
+    """Return the result of `student`. Raise Wrong if it is no state, or if lists, memory or gradients were changed."""
     given = {"weights": list(weights), "master": list(master), "gradients": [g.clone() for g in gradients]}
     memory = {name: [tensor.data_ptr() for tensor in tensors] for name, tensors in given.items()}
     try:

@@ -1,4 +1,5 @@
-"""Exercise 7 of lab 01: segments with the lowest peak, held against all others; and what that is for real models."""
+"""Check exercise 7 of lab 01: segments with the lowest peak, compared with all others, and with those of real
+models."""
 
 from dataclasses import replace
 
@@ -40,7 +41,8 @@ PARTS = [Part(lambda answer: answer[0], sums, told_sum), Part(lambda answer: ans
 @exercise("01/7", "place checkpoints", points=10, minutes=15, reference=exercises.place_checkpoints)
 def place_checkpoints(student):
     def read(layers, kept, inside):
-        """The sizes where they are not all layers, else None; and the number of segments with the largest size."""
+        """Return the sizes if they do not cover all layers, else None; and the number of segments with the largest
+        size."""
         sizes = _whole_numbers(student(layers, kept, inside))
         return sizes if sum(sizes) != layers or min(sizes) < 1 else None, (len(sizes), max(sizes, default=0))
 
@@ -61,7 +63,7 @@ def _case(name: str, shape: tuple[int, int, int]) -> Case:
 
 
 def real_layers(name: str, batch: int, length: int, without: tuple[str, ...] = ()) -> tuple[int, int, int]:
-    """(layers, kept, inside) of a model in bfloat16. without: kinds of activations that are not kept."""
+    """Return (layers, kept, inside) of a model in bfloat16. without: kinds of activations that are not kept."""
 
     def saved(layers: int) -> int:
         kinds = saved_activations(replace(SIZES[name], layers=layers), batch, length, itemsize=2)
@@ -75,7 +77,7 @@ def _text(layers: int, kept: int, inside: int) -> str:
 
 
 def _whole_numbers(answer) -> list[int]:
-    """The answer, a list, tuple or array of whole numbers, as a list."""
+    """Return the answer, a list, tuple or array of whole numbers, as a list."""
     try:
         sizes = np.asarray(answer)
     except ValueError:  # lists of several lengths in a list

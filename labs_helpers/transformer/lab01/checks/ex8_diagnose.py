@@ -1,4 +1,4 @@
-"""The transfer exercise of lab 01: the parts of a trace, the slowest, and whether it works or waits."""
+"""Check the transfer exercise of lab 01: the parts of a trace, the slowest, and whether it works or waits."""
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import expect_tuple

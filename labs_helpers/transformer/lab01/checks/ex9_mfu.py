@@ -1,4 +1,4 @@
-"""Exercise 9 of lab 01: FLOPs per token and MFU, on shapes in which no two parts weigh the same."""
+"""Check exercise 9 of lab 01: FLOPs per token and MFU, on shapes in which no two parts weigh the same."""
 
 from math import isclose
 from operator import itemgetter

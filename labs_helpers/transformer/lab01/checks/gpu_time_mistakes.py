@@ -1,4 +1,4 @@
-"""Launches and shares of a trace's time, and what common mistakes make of them."""
+"""Compute launches and shares of a trace's time, and what common mistakes make of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def communicates(event: Event) -> bool:
 
 
 def right(events: list[Event]) -> tuple[int, float, float]:
-    """(launches, busy, exposed)"""
+    """Return (launches, busy, exposed)."""
     whole = first_to_last(of(events))
     return len(of(events, "kernel")), covered(of(events, *GPU_WORK)) / whole, exposed_us(events) / whole
 
@@ -51,7 +51,8 @@ def right(events: list[Event]) -> tuple[int, float, float]:
 def exposed_us(
     events: list[Event], talks: Callable[[Event], bool] = communicates, hiding: Iterable[str] = GPU_WORK
 ) -> float:
-    """The time in which only communication runs. talks: which work that is; hiding: the categories that hide it."""
+    """Return the time in which only communication runs. talks: selects that work; hiding: the categories that hide
+    it."""
     others = [event for event in of(events, *hiding) if not talks(event)]
     return covered([*filter(talks, of(events, *GPU_WORK)), *others]) - covered(others)
 
@@ -117,7 +118,7 @@ def busy(events: list[Event]) -> Candidates:
 
 
 def _windows(events: list[Event], timed: list[Event], work: list[Event]) -> Candidates:
-    """What people take for the trace's time, in µs."""
+    """Return the times, in µs, that people mistake for the trace's time."""
     (begin, _), (first, _), (last_start, its_end) = min(intervals(timed)), min(intervals(work)), max(intervals(timed))
     end, last = (max(end for _, end in intervals(some)) for some in (timed, work))
     yield "the trace's time was taken from the GPU's first work to its last: the CPU's is in it too", last - first
@@ -173,7 +174,7 @@ def exposed(events: list[Event]) -> Candidates:
 
 
 def apart(at: int, case: Case, found: float) -> str:
-    """By how many µs the share in place `at` is off, and which event lasts as long; '' where there is not one."""
+    """Say by how many µs the share at index `at` is off, and which event lasts as long; '' unless exactly one does."""
     if not at:  # launches are a count
         return ""
     events = of(case.arguments[0])

@@ -1,4 +1,4 @@
-"""FLOPs per token in parts, and what common mistakes make of them and of the MFU."""
+"""Compute the FLOPs per token in parts, and what common mistakes make of them and of the MFU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def right(config: TransformerConfig, length: int, tokens_per_s: float, peak: flo
 
 
 def parts(config: TransformerConfig, length: int) -> dict[str, Any]:
-    """Multiplications per token of a layer and of the logits, and how often they count."""
+    """Return the multiplications per token of a layer and of the logits, and how often they count."""
     W = config.width
     return {
         "flops": 2,

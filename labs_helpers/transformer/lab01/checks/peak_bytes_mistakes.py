@@ -1,4 +1,4 @@
-"""`peak_bytes` in parts, and what common mistakes make of it: the same with other values of the parts."""
+"""Compute `peak_bytes` in parts; a mistake is the same computation with other values of the parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GONE = (
 
 
 def parts(config: TransformerConfig, batch: int, length: int, itemsize: int) -> Parts:
-    """What the peak is made of: numbers of parameters, and bytes of what a layer and the loss keep, by name."""
+    """Return the parts of the peak: numbers of parameters, and the bytes that a layer and the loss keep, by name."""
     tokens, W, F = batch * length, config.width, config.hidden
     scores, logits = batch * config.heads * length**2, tokens * config.vocabulary
     return {
@@ -49,7 +49,7 @@ def parts(config: TransformerConfig, batch: int, length: int, itemsize: int) -> 
 
 
 def points(p: Parts) -> dict[str, float]:
-    """Bytes at each of the three points."""
+    """Return the bytes at each of the three points."""
     parameters = p["heads"] * p["head"] + p["attention"] + p["swiglu"] + p["norms"]
     above = p["norm"] + p["qkv"] + p["mask"] + p["probabilities"]
     layer = above + p["rounded"] + p["output"] + p["norm"] + p["mlp"]
@@ -62,7 +62,7 @@ def points(p: Parts) -> dict[str, float]:
 
 
 def mistakes(config: TransformerConfig, batch: int, length: int, itemsize: int) -> Candidates:
-    """(sentence, what the answer would be) of each mistake: for every shape the same ones in the same order."""
+    """Return (sentence, the answer it leads to) for each mistake, in the same order for every shape."""
     p = parts(config, batch, length, itemsize)
     for sentence, change in (*_of_parameters(p, config), *_of_activations(p, config, batch, length)):
         yield sentence, max(points(p | change).values())

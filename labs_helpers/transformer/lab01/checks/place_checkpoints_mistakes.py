@@ -1,4 +1,4 @@
-"""The best place for checkpoints, and what common mistakes make of it."""
+"""Compute the best checkpoints, and what common mistakes make of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ REST = "what is left over goes to the first segments, a layer each"
 
 
 def lowest(layers: int, kept: int, inside: int) -> tuple[int, int, int]:
-    """(peak, segments, largest size) of the best sizes, by trying every largest size."""
+    """Return (peak, segments, largest size) of the best sizes, by trying every largest size."""
     return min((-(-layers // size) * kept + size * inside, -(-layers // size), size) for size in range(1, layers + 1))
 
 
 def sums(layers: int, kept: int, inside: int) -> Candidates:
-    """Sizes that do not add up to `layers`; None where they do."""
+    """Return sizes that do not add up to `layers`; None if they do."""
     _, n, largest = lowest(layers, kept, inside)
     size, larger = divmod(layers, n)
     ends = list(accumulate(exercises.place_checkpoints(layers, kept, inside)))
@@ -41,7 +41,7 @@ def sums(layers: int, kept: int, inside: int) -> Candidates:
 
 
 def peaks(layers: int, kept: int, inside: int) -> Candidates:
-    """(segments, largest size)"""
+    """Return (segments, largest size) for each mistake."""
 
     def number(n: float) -> tuple[int, int]:
         n = min(max(int(n), 1), layers)

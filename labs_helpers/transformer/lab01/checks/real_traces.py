@@ -1,4 +1,4 @@
-"""Real traces for the checks: one recorded on this machine, and some of those under results/, where there are any."""
+"""Provide real traces for the checks: one recorded on this machine, and some of results/, if there are any."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ SMALLEST = 3  # of the recorded ones so many, so that an answer that takes its t
 
 
 def real_traces() -> Iterator[tuple[str, list[Event]]]:
-    """(case, events) of each. Ranges inside others, as PyTorch draws around an optimizer, are taken out."""
+    """Yield (case, events) for each trace, without nested ranges, such as those that PyTorch draws around an
+    optimizer."""
     yield "a step of a tiny model, recorded here", recorded_here()
     files = sorted(results_dir().glob("traces/*.json.gz"), key=lambda path: (path.stat().st_size, path.name))
     for path in files[:SMALLEST]:
@@ -30,7 +31,7 @@ def real_traces() -> Iterator[tuple[str, list[Event]]]:
 
 @cache
 def recorded_here() -> list[Event]:
-    """A step of two micro-batches: "forward" stands twice, the backward passes in no part."""
+    """Record a step of two micro-batches: "forward" occurs twice, and the backward passes belong to no part."""
     torch.manual_seed(0)
     device = this_machine().device
     model = Transformer(replace(SIZES["tiny"], layers=1)).to(device)
@@ -52,7 +53,7 @@ def recorded_here() -> list[Event]:
 
 
 def _outermost(events: list[Event]) -> list[Event]:
-    """`events`, ordered by their start, without those ranges of the CPU that lie in another of their thread."""
+    """Return `events`, ordered by start, without CPU ranges that are inside another range of their thread."""
     kept, reached = [], {}
     for event in events:
         if event["cat"] == "user_annotation":

@@ -1,4 +1,4 @@
-"""What `scaled_update` is tried on: steps whose right results are known, and a training run."""
+"""The cases of `scaled_update`: steps with known results, and a training run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRAINING = 100  # steps
 
 @dataclass(frozen=True)
 class Case:
-    """Masters, the gradients of each step in float16, and how the update begins."""
+    """Masters, the gradients of each step in float16, and the initial state of the update."""
 
     name: str
     master: tuple[Tensor, ...]
@@ -40,7 +40,7 @@ FINE = _low(*_drawn(*SHAPES, spread=30.0, seed=1))
 
 
 def _with(index: int, *values: float) -> tuple[Tensor, ...]:
-    """Gradients with these values in one of the tensors, from its second element on."""
+    """Return gradients with these values in one of the tensors, from its second element on."""
     gradients = tuple(gradient.clone() for gradient in FINE)
     gradients[index].view(-1)[1 : 1 + len(values)] = torch.tensor(values)
     return gradients
@@ -87,9 +87,10 @@ CASES = (
 
 
 def trained(update: Callable | None) -> tuple[float, int]:
-    """(loss, skipped steps) of a small network after TRAINING steps: in float16 with `update`, or in float32.
+    """Return (loss, skipped steps) of a small network after TRAINING steps: in float16 with `update`, or in float32.
 
-    The loss is divided by 2²², which makes its gradients as small as a large model's: unscaled they vanish."""
+    The loss is divided by 2²², which makes its gradients as small as a large model's, so they vanish without a scale.
+    """
     generator = torch.Generator().manual_seed(0)
     x, a, b, c = (torch.randn(shape, generator=generator) for shape in ((64, 8), (8, 1), (8, 16), (16, 1)))
     y, master = torch.sin(x @ a), [b / 2, c / 2]

@@ -1,4 +1,4 @@
-"""Ways to make exercise 6's update that differ from the right one in a part, as functions of its arguments."""
+"""Variants of exercise 6's update that differ from the right one in one part, as functions of its arguments."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def way(
     grow: Callable[[float, int, int], State] = lambda s, good, n: (2 * s, 0) if good + 1 == n else (s, good + 1),
     grows_first: bool = False,
 ) -> State:
-    """The update, right by default.
+    """Return an update; the defaults are right.
 
-    looked_at: which gradients are asked whether they are finite. skipped: what changes nothing where one is not: 'all',
-    'it', 'it and what follows' or 'nothing'. write: how weight and master take an update.
+    looked_at: the gradients that are tested for being finite. skipped: what stays unchanged if one is not: 'all', 'it',
+    'it and what follows' or 'nothing'. write: how an update reaches weight and master.
     """
     seen = range(len(gradients))[looked_at]
     fine = [index not in seen or bool(finite(gradient)) for index, gradient in enumerate(gradients)]

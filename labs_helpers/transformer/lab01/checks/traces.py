@@ -1,8 +1,8 @@
-"""The traces of exercises 2 and 8, made by hand."""
+"""The handmade traces of exercises 2 and 8."""
 
 from labs_helpers.measure.written_trace import trace
 
-# Of exercise 2: every shortcut gives another number.
+# Exercise 2: every shortcut gives a different number.
 GPU_TIME = {
     "two kernels": trace("""
         part step 4+33 #9; op aten::mm 3+23 #1 > launch 8+4 =1 > kernel gemm 12+13; launch 18+3 #1 =2
@@ -53,7 +53,7 @@ GPU_TIME = {
         kernel gemm 40+4.5 #5 =7
     """),
 }
-# Of exercise 8: parts whose GPU work runs later than they do, on other streams, and again.
+# Exercise 8: parts whose GPU work runs later, on other streams, and several times.
 DIAGNOSE = {
     "launched ahead": trace("""
         part router 2+10 #1; op aten::mm 3+6 #2 > launch 5 =1 > kernel gemm 8+9; shadow router 8+9 #1

@@ -1,4 +1,4 @@
-"""The exercises of lab 01, a file each: stub, answer and reference in one."""
+"""The exercises of lab 01, one file each: stub, answer and reference in one."""
 
 from labs_helpers.course.retired import retired_in
 from labs_helpers.transformer.lab01.exercises.ex1_benchmark import benchmark

@@ -1,4 +1,4 @@
-"""Lab 01, exercise 1: how long a training step and its phases take, measured."""
+"""Lab 01, exercise 1: measure how long a training step and its phases take."""
 
 import numpy
 

@@ -1,4 +1,4 @@
-"""Lab 01, exercise 4: what an operation of a trace is bound by."""
+"""Lab 01, exercise 4: what limits an operation of a trace."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Lab 01, exercise 6: an update of float16 weights that loses nothing: master weights and a loss scale."""
+"""Lab 01, exercise 6: an update of float16 weights that loses nothing, with master weights and a loss scale."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Traces as torch.profiler writes them, drawn: threads that launch, streams that run it later, all that misleads."""
+"""Random traces in torch.profiler's format: threads that launch, streams that run the work later, and distractions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ LABELS = (
 
 
 class Recorder:
-    """Fills `events`. Times are multiples of 1/8 µs, whose sums float64 holds exactly, and no two durations of the
-    GPU's work are the same by chance."""
+    """Fills `events`. Times are multiples of 1/8 µs, whose sums float64 holds exactly, and no two pieces of GPU work
+    have equal durations by chance."""
 
     def __init__(self, draw: np.random.Generator):
         self.draw, self.events = draw, [dict(label) for label in LABELS]
@@ -42,8 +42,8 @@ class Recorder:
         self.events.append({"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "tid": tid, "args": given})
 
     def launch(self, tid: int, at: float, owner: int | None, busy: float) -> None:
-        """A call of the runtime and what it starts: a graph starts two pieces. busy: how many µs a piece takes at the
-        most."""
+        """Add a call of the runtime and the work it starts; a graph starts two pieces. busy: the longest duration of
+        a piece in µs."""
         cat, call, name = CALLS[self.draw.integers(len(CALLS))]
         correlation, stream = next(self._correlations), int(self.draw.choice((7, 7, 13)))
         if cat == "kernel" and self.draw.random() < 0.3:
@@ -61,7 +61,7 @@ class Recorder:
         self.event("cuda_runtime", "cudaDeviceSynchronize", at, dur, tid, correlation=next(self._correlations))
 
     def operation(self, tid: int, at: float, busy: float) -> float:
-        """One of PyTorch's, with what it calls and launches; when it ends."""
+        """Add a PyTorch operation with what it calls and launches; return when it ends."""
         own, began = next(self.ids), at
         inner = own if self.draw.random() < 0.6 else next(self.ids)
         at += 0.5
@@ -76,8 +76,8 @@ class Recorder:
 
 
 def drawn_trace(draw: np.random.Generator) -> list[Event]:
-    """A trace in no order. On each of two threads stand parts, not nested, some of them again, with work between; some
-    work has no operation, some no launch."""
+    """Return a trace in random order. Each of two threads has parts, not nested, some of them repeated, with work
+    between them; some work has no operation, some no launch."""
     to = Recorder(draw)
     for tid, names in PARTS.items():
         at = to.some(1, 20)
@@ -100,7 +100,7 @@ def drawn_trace(draw: np.random.Generator) -> list[Event]:
 
 
 def half_waiting(draw: np.random.Generator) -> list[Event]:
-    """A part whose work takes exactly half of its time. It launches as it begins, and others do as it ends."""
+    """Add a part whose work takes exactly half of its time. It launches as it begins; others launch as it ends."""
     to, busy = Recorder(draw), int(draw.integers(20, 90)) / 8
     to.event("user_annotation", "mask", 1.0, 50.0, 1, External_id=1)
     for number, (launched, at) in enumerate(((1.0, 10.0), (9.0, 10.0 + 3 * busy), (51.0, 60.0 + 5 * busy))):

@@ -1,4 +1,4 @@
-"""The figures of lab 01 alone: what the GPU's time went to, what was counted, wrong timings, and lost numbers."""
+"""The figures that only lab 01 draws: the GPU's time by kind, counted bytes, wrong timings, and lost numbers."""
 
 from labs_helpers.transformer.lab01.pictures.kernels import draw_counters, draw_kinds
 from labs_helpers.transformer.lab01.pictures.numbers import draw_gradients, draw_lost_updates

@@ -1,4 +1,4 @@
-"""What the GPU's time went to, by kind of work, and what its kernels were counted to move and compute."""
+"""Draw the GPU's time by kind of work, and the bytes and FLOPs that counters measured."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SMALL = 0.03  # of the work in each trace: kinds below it are drawn as 'other'
 
 
 def draw_kinds(traces: Mapping[str, Trace | Iterable[Event]], what: str = "one training step") -> Figure:
-    """A bar for each trace of the GPU's work by kind (`by_kind`).
+    """Draw one bar per trace: the GPU's work by kind (`by_kind`).
 
-    traces: name → a trace or its events, the slowest first. what: was traced, for the axis. Work that ran at the same
-    time on two streams counts twice. The time in which nothing ran is left out, because the profiler slows the CPU down
-    and makes it longer. ValueError without a trace.
+    traces: name → a trace or its events, the slowest first. what: what was traced, for the axis. Work that overlaps on
+    two streams counts twice. Idle time is left out, because the profiler slows the CPU down and makes it longer.
+    ValueError without a trace.
     """
     if not traces:
         raise ValueError("no trace to draw")
@@ -54,7 +54,7 @@ def draw_kinds(traces: Mapping[str, Trace | Iterable[Event]], what: str = "one t
 
 
 def _by_kind(traces: Mapping[str, list[Event]]) -> pandas.DataFrame:
-    """ms: a row for each kind, those that are small everywhere as 'other'; a column for each trace."""
+    """Return ms: one row per kind, with small ones combined as 'other', and one column per trace."""
     table = pandas.DataFrame({name: by_kind(events) for name, events in traces.items()}, dtype=float).fillna(0) / 1e3
     small = ((table / table.sum()).max(axis=1) < SMALL) & (table.index != OTHER)
     others = table[small | (table.index == OTHER)].sum()
@@ -66,7 +66,8 @@ def _by_kind(traces: Mapping[str, list[Event]]) -> pandas.DataFrame:
 
 
 def _what_changed(spent: pandas.DataFrame) -> str:
-    """A title: of one trace the dearest kind, of several what differs the most between the first and the last."""
+    """Return a title: for one trace its most expensive kind, for several what differs most between the first and the
+    last."""
     first, last = spent.iloc[:, 0], spent.iloc[:, -1]
     name, other = spent.columns[0], spent.columns[-1]
     if not first.sum():
@@ -79,7 +80,7 @@ def _what_changed(spent: pandas.DataFrame) -> str:
 
 
 def _name_above(ax: Axes, y: int, places: pandas.Series) -> None:
-    """Names over the bar at y, each with a line to its place, in its order and moved until they do not overlap."""
+    """Write names over the bar at y, each with a line to its place, moved so that they do not overlap."""
     right = ax.get_xlim()[1]
     width = right / 10
     x = places.to_numpy(copy=True)
@@ -96,8 +97,8 @@ def _name_above(ax: Axes, y: int, places: pandas.Series) -> None:
 
 @beside_yours("transformer")
 def draw_counters(frame: pandas.DataFrame, copy_bandwidth: float | None = None) -> Figure:
-    """What each kernel of `counters.py` was counted to read, write and compute, over what was predicted (outlined),
-    and the share of a copy's bandwidth that it reached.
+    """Draw what each kernel of `counters.py` read, wrote and computed, over the prediction (outlined), and the share of
+    a copy's bandwidth that it reached.
 
     copy_bandwidth: bytes per second, by default the datasheet's. A figure without records says so.
     """

@@ -1,4 +1,4 @@
-"""What numbers of few bits lose: gradients by their size, and updates of a weight."""
+"""Draw what numbers with few bits lose: small gradients, and small updates of a weight."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ RANGES = {  # of float16: the power of two at which it ends, role
 
 
 def draw_gradients(gradient: Tensor, scale: float = 2.0**16, what: str = "activations") -> Figure:
-    """How many gradients there are of each power of two, as they are and times `scale`, over what float16 has.
+    """Draw how many gradients have each power of two, as they are and times `scale`, over float16's range.
 
-    gradient: (n,), in float32; zeros are left out. what: their name."""
+    gradient: (n,), in float32; zeros are left out. what: their name.
+    """
     flushed = in_float16({what: gradient}, (1, scale))["flushed to 0"].tolist()
     lost = [f"{zero:.{1 if zero > 0.001 else 3}%}" if zero else "none" for zero in flushed]
     fig, ax = figures.new(f"In float16 {lost[0]} of the gradients become 0; scaled, {lost[1]}", height=4.2)
@@ -49,9 +50,10 @@ def draw_gradients(gradient: Tensor, scale: float = 2.0**16, what: str = "activa
 
 
 def draw_lost_updates(table: pandas.DataFrame, change: float = -0.001) -> Figure:
-    """A weight over the steps of an update, a curve per way to keep it.
+    """Draw a weight over the steps of an update, with one curve per way to store it.
 
-    table: of precision.lost_updates(steps, change)."""
+    table: from precision.lost_updates(steps, change).
+    """
     stuck = [str(name) for name, values in table.items() if values.iloc[-1] == values.iloc[0]]
     title = f"In {' and '.join(stuck) or 'no dtype'} all {len(table) - 1} steps of {change:g} are lost"
     fig, ax = figures.new(title.replace("-", "−"), height=3.3)

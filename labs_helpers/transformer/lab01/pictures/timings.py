@@ -1,4 +1,4 @@
-"""How a timing goes wrong: what several ways of timing give for the same step."""
+"""Draw how a timing goes wrong: what several methods measure for the same step."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ RIGHT = 1.05  # a timing off by less is right
 
 
 def draw_wrong_timings(measured: Mapping[str, float], truth: float | Mapping[str, float]) -> Figure:
-    """What ways of timing give, as factors of the true time on a logarithmic axis, the most wrong at the ends.
+    """Draw what timing methods measure, as factors of the true time on a logarithmic axis, the most wrong at the ends.
 
-    measured: way → ms. truth: ms, or way → ms where the ways timed different steps. A time of 0 reaches the left edge.
-    ValueError for a true time that is not positive, or for none measured.
+    measured: method → ms. truth: ms, or method → ms if the methods timed different steps. A time of 0 reaches the left
+    edge. ValueError for a true time that is not positive, or without measurements.
     """
     truths = dict(truth) if isinstance(truth, Mapping) else dict.fromkeys(measured, truth)
     if not measured or not all(truths[name] > 0 for name in measured):
