@@ -42,8 +42,8 @@ def draw_gpus(rows: pandas.DataFrame) -> Figure:
     about = steps.iloc[0]
     title = f"Our step takes {span(ratios)} times as long as PyTorch's"
     below = (
-        f"Layouts: dp × tp. {about['world_size']} ranks, {about['layers']:.0f} layers of width {about['width']:.0f} in {about['dtype']}, "
-        f"{about['batch']:.0f} sequences of {about['length']:.0f} tokens{recorded_on(steps)}"
+        f"Layouts: dp × tp. {about['world_size']} ranks, {about['layers']:.0f} layers of width {about['width']:.0f} in "
+        f"{about['dtype']}, {about['batch']:.0f} sequences of {about['length']:.0f} tokens{recorded_on(steps)}"
     )
     panels = ("forward and backward pass", "our step with averaged gradients")
     fig, (left, right) = figures.panels(title, panels, 10.5, 2.2 + 0.42 * max(len(pairs), len(layouts)))

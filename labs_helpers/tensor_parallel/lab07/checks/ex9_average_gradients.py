@@ -34,7 +34,7 @@ ERRORS = (
     *OF_GROUPS,
 )
 COSTLY = {
-    "all_gather": "every rank receives all ranks' gradients; an all-gather sends p − 1 vectors, an all-reduce 2·(p − 1)/p",
+    "all_gather": "every rank receives all gradients; an all-gather sends p − 1 vectors, an all-reduce 2·(p − 1)/p",
     "reduce_scatter": "all_reduce does both in one call",
     "broadcast": "after an all_reduce all ranks already have the same means",
 }
