@@ -23,7 +23,7 @@ BUGS: list = [
         NAME,
         "fc_o split on its output, out whole",
         for_o("(slice_, (width, part), whole)"),
-        f"{CLASH}(.|\n)*if fc_o is split on the output dimension like",
+        f"{CLASH}(.|\n)*it takes exactly those",
     ),
     (
         NAME,

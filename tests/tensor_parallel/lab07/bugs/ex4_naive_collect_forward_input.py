@@ -98,7 +98,7 @@ BUGS: list = [
         NAME,
         "all in float64",
         [(", x.dtype)", ")"), (SEND, "x.astype(np.float64, order='C')")],
-        r"np\.empty and np\.zeros create float64 arrays(.|\n)*np\.empty and np\.zeros create float64 arrays",
+        r"result is float64, expected float32, the dtype of x(.|\n)*np\.empty and np\.zeros create float64 arrays",
     ),
     (
         NAME,

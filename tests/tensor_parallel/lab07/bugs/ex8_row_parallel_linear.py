@@ -51,7 +51,7 @@ BUGS = [
             [(FORWARD, "out = group.all_reduce(x) @ weight + bias")],
             "x is added up over the ranks before the",
         ),
-        ("weight.T", [(FORWARD, "out = group.all_reduce(x @ weight.T) + bias")], r"\(batch · length = 42 × in = 12\) @ \(out / p ="),
+        ("weight.T", [(FORWARD, "out = group.all_reduce(x @ weight.T) + bias")], "the second one transposed"),
         (
             "bias changed",
             [(FORWARD, "bias /= group.size\n    out = group.all_reduce(x @ weight + bias)")],

@@ -43,7 +43,7 @@ BUGS: list = [
         NAME,
         "by a number",
         [("/ dp_group.size", "/ 4")],
-        "3 ranks(.|\n)*it divides by 4, whatever dp_group\.size is",
+        r"3 ranks(.|\n)*it divides by 4, whatever dp_group\.size is",
     ),
     (
         NAME,
