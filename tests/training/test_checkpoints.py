@@ -209,8 +209,8 @@ def test_a_disk_that_is_full_leaves_the_one_before(tmp_path):
     with mock.patch.object(checkpoint_file.os, "fsync", side_effect=OSError(28, "No space left on device")):
         with pytest.raises(OSError) as caught:
             save(tmp_path, 10)
-    told = "the checkpoint of step 10 could not be written (No space left on device); that of step 5 holds: "
-    assert caught.value.strerror == told + "go on there with --resume"
+    told = "the checkpoint of step 10 could not be written (No space left on device); the one of step 5 is intact: "
+    assert caught.value.strerror == told + "resume there with --resume"
     assert caught.value.filename == str(tmp_path / "step-00000010.checkpoint")
     assert Checkpoints(tmp_path).latest()[0].about["step"] == 5
     assert [file.name for file in tmp_path.iterdir()] == ["step-00000005.checkpoint"]

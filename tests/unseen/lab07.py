@@ -113,7 +113,7 @@ ANSWERS = [
     Answer(A, "writes into the gradients", [("return [part.reshape(old.shape) for", "return [old.copy_(part.reshape(old.shape)) for")], says=r"x \+= …, x\[…\] = …, out=x, MPI\.IN_PLACE and"),
     Answer(A, "divides by the number of gradients", [("dp_group.size", "len(gradients)")], says="it divides by the number of gradients; divide"),
     Answer(A, "flat parts", [("part.reshape(old.shape)", "part")], says="the parts of the vector are still flat; give"),
-    Answer(A, "transposed before it is laid flat", [("gradient.reshape(-1)", "gradient.T.reshape(-1)")], says="4 copies of a model of 2 ranks: rank 0 raised"),
+    Answer(A, "transposed before it is laid flat", [("gradient.reshape(-1)", "gradient.permute(tuple(range(gradient.ndim))[::-1]).reshape(-1)")], says="matrices are transposed; a part of the"),
     Answer(A, "sorted by size", [("gradient in gradients])\n    mean", "gradient in sorted(gradients, key=torch.Tensor.numel)])\n    mean")], says="the gradients are joined in one order and"),
     # Right answers, written differently.
     Answer(T, "one by one", [('shapes = dict.fromkeys(("fc_q", "fc_k", "fc_v", "fc_o, naive"), (whole, (width, part), slice_))', 'shapes = {name: (whole, (width, part), slice_) for name in ("fc_q", "fc_k", "fc_v")}\n    shapes["fc_o, naive"] = shapes["fc_q"]')], says=None),
