@@ -60,8 +60,16 @@ BUGS = [
         ),
         ("off by one", [(ROW, f"{ROW} - 1")], r"not at rank · V / p \+ 1"),
         ("modulo", [(ROW, "row = targets % rows")], "a target of another rank has no row on this"),
-        ("clamp without a mask", [(MINE, "mine = torch.ones_like(row, dtype=torch.bool)")], "a target of another rank has no row on this"),
-        ("no clamp", [("row.clamp(0, rows - 1)", "row")], "out of bounds(.|\n)*a target of another rank has no row in this"),
+        (
+            "clamp without a mask",
+            [(MINE, "mine = torch.ones_like(row, dtype=torch.bool)")],
+            "a target of another rank has no row on this",
+        ),
+        (
+            "no clamp",
+            [("row.clamp(0, rows - 1)", "row")],
+            "out of bounds(.|\n)*a target of another rank has no row in this",
+        ),
         (
             "negative rows",
             [
@@ -108,16 +116,28 @@ BUGS = [
             [("/ total[..., None]", "/ (total + 1e-6)[..., None]")],
             "grad_logits(.|\n)*some step runs in float16 or bfloat16, or",
         ),
-        ("target not shifted", [("shifted.gather", "logits.gather")], "subtracted only in the sum or only at the target"),
+        (
+            "target not shifted",
+            [("shifted.gather", "logits.gather")],
+            "subtracted only in the sum or only at the target",
+        ),
         (
             "probability",
             [("(total.log() - at_target)", "(-(at_target.exp() / total).log())")],
             "20,000 below(.|\n)*got inf(.|\n)*float32 cannot represent such a small",
         ),
-        ("tokens of this rank", [("at_target).mean()", "at_target)[mine].mean()")], "tokens whose targets this rank holds"),
+        (
+            "tokens of this rank",
+            [("at_target).mean()", "at_target)[mine].mean()")],
+            "tokens whose targets this rank holds",
+        ),
         ("no −1", [(ONE, "pass")], "−1 at the target is missing"),
         ("−1 on every rank", [("-mine.float()", "-torch.ones_like(mine).float()")], "grad_logits(.|\n)*must not count"),
-        ("softmax of this rank", [(GRAD, "grad_logits = logits.softmax(-1)")], "grad_logits(.|\n)*the sum of exponentials covers only this"),
+        (
+            "softmax of this rank",
+            [(GRAD, "grad_logits = logits.softmax(-1)")],
+            "grad_logits(.|\n)*the sum of exponentials covers only this",
+        ),
         (
             "gradient of the sum",
             [("grad_logits / targets.numel()", "grad_logits")],

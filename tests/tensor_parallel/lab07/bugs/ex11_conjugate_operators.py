@@ -26,9 +26,21 @@ BUGS = [
             [("group.all_reduce(grad)", "group.all_reduce(grad) / group.size")],
             "it is the mean",
         ),
-        ("f sums up", [("else x.view_as(x)", "else group.all_reduce(x)")], "it is the sum over the ranks; it should be the input unchanged"),
-        ("gathered along the batch", [("all_gather(x, 1)", "all_gather(x)")], "it is the ranks' parts joined along the"),
-        ("gathered along the width", [("all_gather(x, 1)", "all_gather(x, -1)")], "it is the ranks' parts joined along the"),
+        (
+            "f sums up",
+            [("else x.view_as(x)", "else group.all_reduce(x)")],
+            "it is the sum over the ranks; it should be the input unchanged",
+        ),
+        (
+            "gathered along the batch",
+            [("all_gather(x, 1)", "all_gather(x)")],
+            "it is the ranks' parts joined along the",
+        ),
+        (
+            "gathered along the width",
+            [("all_gather(x, 1)", "all_gather(x, -1)")],
+            "it is the ranks' parts joined along the",
+        ),
         (
             "scattered along the batch",
             [("reduce_scatter(grad, 1)", "reduce_scatter(grad)")],
@@ -49,7 +61,11 @@ BUGS = [
             [("else grad", "else group.all_reduce(grad) / group.size")],
             "g's gradient is right, but the pass calls 1 × all_reduce; no collective is needed",
         ),
-        ("dropped", [("else group.all_reduce(x)", "else (group.all_reduce(x), x.clone())[1]")], "it is the input unchanged; it should be the"),
+        (
+            "dropped",
+            [("else group.all_reduce(x)", "else (group.all_reduce(x), x.clone())[1]")],
+            "it is the input unchanged; it should be the",
+        ),
         ("the classes", [(RETURN, "return F, G")], "apply of each class"),
         ("past autograd", [(RETURN, "return F.apply, group.all_reduce")], "does not come from a Function's apply"),
         ("nothing", [(G_GRAD, "pass")], "autograd receives no gradient: backward"),

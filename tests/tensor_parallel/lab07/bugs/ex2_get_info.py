@@ -27,7 +27,9 @@ def returns(values: str) -> list[tuple[str, str]]:
     return [(RETURN, f"    return {values}\n")]
 
 
-EXCHANGED = r"mp_comm: rank 0(.|\n)*got ranks 0, 2, 4, expected ranks 0, 1\n(.|\n)*this is its dp_comm: the two communicators"
+EXCHANGED = (
+    r"mp_comm: rank 0(.|\n)*got ranks 0, 2, 4, expected ranks 0, 1\n(.|\n)*this is its dp_comm: the two communicators"
+)
 BUGS: list = [
     (
         NAME,
@@ -53,7 +55,12 @@ BUGS: list = [
         returns("mp_comm, dp_comm, mp_idx, dp_idx, part_in_dim, part_out_dim"),
         r"mp_idx is <practice communicator(.|\n)*the order is \(mp_idx",
     ),
-    (NAME, "comm itself", splits("comm", "comm.Split(color=mp_idx, key=dp_idx)"), "it contains all ranks; Split's color has to"),
+    (
+        NAME,
+        "comm itself",
+        splits("comm", "comm.Split(color=mp_idx, key=dp_idx)"),
+        "it contains all ranks; Split's color has to",
+    ),
     (
         NAME,
         "a Split of mp_comm",

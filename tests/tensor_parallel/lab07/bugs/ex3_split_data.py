@@ -45,7 +45,12 @@ BUGS: list = [
         [(INDEX, f"    import numpy as np\n    np.random.default_rng(0).shuffle(x_train)\n{INDEX}")],
         r"x_train has to stay as it is(.|\n)*the function sorts, shuffles or writes it in",
     ),
-    (NAME, "the features are cut", [("x_train[mine]", "x_train[:, mine]")], "the samples are along the first axis, but"),
+    (
+        NAME,
+        "the features are cut",
+        [("x_train[mine]", "x_train[:, mine]")],
+        "the samples are along the first axis, but",
+    ),
     (NAME, "one sample", [("x_train[mine]", "x_train[dp_idx]")], "an index takes a single sample; use a slice"),
     (NAME, "floats", [("n // dp_size", "n / dp_size")], "slice indices must be integers(.|\n)*// makes an integer"),
     (NAME, "lists", [("x_train[mine]", "list(x_train[mine])")], "x is list(.|\n)*not a NumPy array"),
@@ -62,7 +67,12 @@ BUGS: list = [
         ],
         r"nothing is raised(.|\n)*the parts have 4 \+ 3 \+ 3 samples, but all",
     ),
-    (NAME, "a ValueError that is returned", [("raise ValueError", "return ValueError")], "after return or print the caller continues"),
+    (
+        NAME,
+        "a ValueError that is returned",
+        [("raise ValueError", "return ValueError")],
+        "after return or print the caller continues",
+    ),
     (
         NAME,
         "only rank 0 refuses",

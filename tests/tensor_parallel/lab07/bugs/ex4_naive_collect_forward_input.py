@@ -40,7 +40,12 @@ BUGS: list = [
         returns("np.stack(list(parts), axis=-1).reshape(*x.shape[:2], -1)"),
         "the ranks' features alternate",
     ),
-    (NAME, "the axes are not joined", returns("np.moveaxis(parts, 0, 2)"), "the rank is still a separate axis; merge it"),
+    (
+        NAME,
+        "the axes are not joined",
+        returns("np.moveaxis(parts, 0, 2)"),
+        "the rank is still a separate axis; merge it",
+    ),
     (
         NAME,
         "batch and rank swapped alone",

@@ -22,7 +22,8 @@ BUGS: list = [
         NAME,
         "grad_x as it is",
         [(SEND, "np.ascontiguousarray(grad_x)")],
-        r"rank 0's result, element \[0, 1, 0\](.|\n)*got 1494, expected 1402(.|\n)*it takes blocks of rows instead of features",
+        r"rank 0's result, element \[0, 1, 0\](.|\n)*got 1494, expected 1402"
+        r"(.|\n)*it takes blocks of rows instead of features",
     ),
     (
         NAME,
@@ -66,10 +67,20 @@ BUGS: list = [
         [(SEND, "blocks.ravel(order='K')")],
         "it takes blocks of rows instead of features",
     ),
-    (NAME, "its own gradient alone", instead(f"return grad_x{SLICE}.copy()"), "it contains only the rank's own gradient"),
+    (
+        NAME,
+        "its own gradient alone",
+        instead(f"return grad_x{SLICE}.copy()"),
+        "it contains only the rank's own gradient",
+    ),
     (NAME, "rank 0's alone", instead(f"return mp_comm.alltoall({PARTS})[0]"), "it contains only one rank's gradient"),
     (NAME, "a mean", [("return mine", "return mine / mp_size")], "it is divided by mp_size; return the values"),
-    (NAME, "the largest", [MPI, (f"{SEND}, mine", f"{SEND}, mine, op=MPI.MAX")], "it is the maximum, not the sum; leave op at"),
+    (
+        NAME,
+        "the largest",
+        [MPI, (f"{SEND}, mine", f"{SEND}, mine, op=MPI.MAX")],
+        "it is the maximum, not the sum; leave op at",
+    ),
     (
         NAME,
         "the next rank's slice",

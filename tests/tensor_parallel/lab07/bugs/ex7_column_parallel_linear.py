@@ -26,7 +26,8 @@ BUGS = [
         (
             "gathered and summed",
             [(GRAD_X, "grad_x = group.all_gather((grad_out @ weight.T)[None]).sum(0)")],
-            "values are right, but it calls 1 × all_gather: 4,032 bytes(.|\n)*takes 2,688(.|\n)*every rank receives the tensors of all others",
+            "values are right, but it calls 1 × all_gather: 4,032 bytes(.|\n)*takes 2,688"
+            "(.|\n)*every rank receives the tensors of all others",
         ),
         (
             "in float64",
@@ -38,13 +39,21 @@ BUGS = [
             [("all_reduce(grad_out @ weight.T)", "reduce_scatter(grad_out @ weight.T, -1)")],
             r"shape \(6, 7, 4\)(.|\n)*leaves each rank a part of the sum",
         ),
-        ("out reduced", [(FORWARD, "out = group.all_reduce(x @ weight + bias)")], "it is the sum of all ranks' out; it belongs"),
+        (
+            "out reduced",
+            [(FORWARD, "out = group.all_reduce(x @ weight + bias)")],
+            "it is the sum of all ranks' out; it belongs",
+        ),
         (
             "product reduced",
             [(FORWARD, "out = group.all_reduce(x @ weight) + bias")],
             "it is the sum of all ranks' out; it belongs",
         ),
-        ("out gathered", [(FORWARD, f"{FORWARD}\n    out = group.all_gather(out, -1)")], "it joins all ranks' out; each rank returns"),
+        (
+            "out gathered",
+            [(FORWARD, f"{FORWARD}\n    out = group.all_gather(out, -1)")],
+            "it joins all ranks' out; each rank returns",
+        ),
         (
             "needless in forward",
             [(FORWARD, f"x = group.all_reduce(x) / group.size\n    {FORWARD}")],
@@ -75,14 +84,26 @@ BUGS = [
             [(GRAD_WEIGHT, f"{GRAD_WEIGHT}\n        grad_weight = group.all_reduce(grad_weight)")],
             "it is the sum of all ranks' grad_weight; it",
         ),
-        ("batches apart", [(GRAD_WEIGHT, "grad_weight = x.mT @ grad_out")], "sum over batch and length; this sums only over length"),
+        (
+            "batches apart",
+            [(GRAD_WEIGHT, "grad_weight = x.mT @ grad_out")],
+            "sum over batch and length; this sums only over length",
+        ),
         ("mean of the batch", [(GRAD_WEIGHT, "grad_weight = (x.mT @ grad_out).mean(0)")], "mean over the tokens"),
-        ("reshape for .T", [("x.flatten(0, 1).T", "x.reshape(x.shape[-1], -1)")], r"reshape does not transpose; use flatten\(0,"),
+        (
+            "reshape for .T",
+            [("x.flatten(0, 1).T", "x.reshape(x.shape[-1], -1)")],
+            r"reshape does not transpose; use flatten\(0,",
+        ),
         ("view", [("x.flatten(0, 1)", "x.view(-1, x.shape[-1])")], "transposed and sliced tensors(.|\n)*view does not"),
         ("mean for sum", [(GRAD_BIAS, "grad_bias = grad_out.mean((0, 1))")], "grad_bias(.|\n)*mean over the tokens"),
         ("only batch", [(GRAD_BIAS, "grad_bias = grad_out.sum(0)")], "this sums only over batch"),
         ("order", [(RETURN, "return grad_weight, grad_bias, grad_x")], "order is not"),
-        ("backward called", [(RETURN_BOTH, "return out, backward(out)")], "return the function backward itself, without"),
+        (
+            "backward called",
+            [(RETURN_BOTH, "return out, backward(out)")],
+            "return the function backward itself, without",
+        ),
         ("x is out", [(FORWARD, "out = x = x @ weight + bias")], "it is computed from out instead of x; if"),
         ("own name", [(GRAD_X, f"x = x.flatten(0, 1)\n        {GRAD_X}")], "take another name"),
         (

@@ -30,11 +30,16 @@ BUGS = [
             "the result of all_reduce is not used; it",
         ),
         ("mean", [("(x @ weight)", "(x @ weight) / group.size")], "not their mean"),
-        ("gathered", [(FORWARD, "out = group.all_gather(x @ weight, -1)")], "the ranks' terms of out are concatenated; add"),
+        (
+            "gathered",
+            [(FORWARD, "out = group.all_gather(x @ weight, -1)")],
+            "the ranks' terms of out are concatenated; add",
+        ),
         (
             "gathered and summed",
             [("group.all_reduce(x @ weight)", "group.all_gather((x @ weight)[None]).sum(0)")],
-            "4,032 bytes leave each rank; 1 × all_reduce of out takes 2,688(.|\n)*every rank receives the tensors of all others",
+            "4,032 bytes leave each rank; 1 × all_reduce of out takes 2,688"
+            "(.|\n)*every rank receives the tensors of all others",
         ),
         (
             "x and weight gathered",
@@ -62,7 +67,11 @@ BUGS = [
             [(GRAD_X, "grad_x = group.all_reduce(grad_out @ weight.T)")],
             "it is the sum of all ranks' grad_x; it",
         ),
-        ("grad_x gathered", [(GRAD_X, "grad_x = group.all_gather(grad_out @ weight.T, -1)")], "it joins all ranks' grad_x; each rank returns"),
+        (
+            "grad_x gathered",
+            [(GRAD_X, "grad_x = group.all_gather(grad_out @ weight.T, -1)")],
+            "it joins all ranks' grad_x; each rank returns",
+        ),
         (
             "grad_out reduced",
             [(GRAD_X, f"grad_out = group.all_reduce(grad_out)\n        {GRAD_X}")],
@@ -134,7 +143,11 @@ BUGS = [
             ],
             "start_all_reduce returns a request, and the",
         ),
-        ("past group", [(FORWARD, "out = group.comm.allreduce(x @ weight) + bias")], "it bypasses group with another communicator"),
+        (
+            "past group",
+            [(FORWARD, "out = group.comm.allreduce(x @ weight) + bias")],
+            "it bypasses group with another communicator",
+        ),
     )
 ]
 DIFFERENT = [

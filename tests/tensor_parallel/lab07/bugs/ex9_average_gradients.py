@@ -57,7 +57,12 @@ BUGS: list = [
         [("all_reduce(vector) /", "all_reduce(vector).add_(vector) /")],
         "the rank's own gradients are counted twice;",
     ),
-    (NAME, "by the rank", [("/ dp_group.size", "/ (dp_group.rank + 1)")], r"it divides by dp_group\.rank, which differs on"),
+    (
+        NAME,
+        "by the rank",
+        [("/ dp_group.size", "/ (dp_group.rank + 1)")],
+        r"it divides by dp_group\.rank, which differs on",
+    ),
     (
         NAME,
         "a mean over the elements",
@@ -80,7 +85,8 @@ BUGS: list = [
         NAME,
         "an all-reduce for each",
         instead(ANSWER, "return [dp_group.all_reduce(gradient) / dp_group.size for gradient in gradients]"),
-        "the values are right, but rank 0 makes 7 × all_reduce, 152 bytes(.|\n)*it makes one all-reduce per gradient: every",
+        "the values are right, but rank 0 makes 7 × all_reduce, 152 bytes"
+        "(.|\n)*it makes one all-reduce per gradient: every",
     ),
     (
         NAME,
@@ -106,7 +112,12 @@ BUGS: list = [
         [("all_reduce(vector)", "all_reduce(vector.bfloat16()).float()")],
         "fewer bits than float32",
     ),
-    (NAME, "the largest", [("all_reduce(vector)", 'all_reduce(vector, "max")')], "it takes the largest gradient, not the sum"),
+    (
+        NAME,
+        "the largest",
+        [("all_reduce(vector)", 'all_reduce(vector, "max")')],
+        "it takes the largest gradient, not the sum",
+    ),
     (
         NAME,
         "rows of padded gradients",
