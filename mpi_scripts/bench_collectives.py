@@ -1,13 +1,13 @@
-"""Time collectives on the ranks this is started with: ours beside native, from 8 B to 64 MB.
+"""Time our collectives and the MPI library's on these ranks, from 8 B to 64 MB.
 
     mpirun -n 8 python -m mpi4py mpi_scripts/bench_collectives.py
     mpirun -n 16 --hostfile hosts python -m mpi4py mpi_scripts/bench_collectives.py --functions allreduce
     srun -n 16 python -m mpi4py mpi_scripts/bench_collectives.py --algorithms native ring --out nodes.jsonl
-    python mpi_scripts/bench_collectives.py --native-settings 8      # no mpirun: starts 8 ranks for each setting
+    python mpi_scripts/bench_collectives.py --native-settings 8      # without mpirun; starts 8 ranks per setting
 
-`-m mpi4py` ends all ranks when one fails; with more ranks than cores, Open MPI wants `--oversubscribe`. New buffers in
-every run; the slowest rank's median; algbw is bytes over time, busbw what the busiest link carries (algbw · 2(N−1)/N
-for all-reduce). Records, with every OMPI_MCA_*, go to build/records/.
+`-m mpi4py` ends all ranks when one fails. With more ranks than cores, add `--oversubscribe` for Open MPI. Each run uses
+new buffers, and times are the slowest rank's median. algbw is bytes divided by time; busbw is the rate on the busiest
+link (algbw · 2(N−1)/N for all-reduce). Records, with every OMPI_MCA_* variable, go to build/records/.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from labs_helpers.measure.options import add_out, count, positive  # noqa: E402
 
 
 def main() -> None:
-    os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # where it finds no InfiniBand, it says so once a rank
+    os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # without InfiniBand it prints a warning per rank
     given = arguments()
     if given.native_settings is not None:
         out = ["--out", str(given.out)] if given.out else []
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def table(rows):
-    """A row a race."""
+    """Return one row per race."""
     shown = {"function": "function", "algorithm": "algorithm", "bytes": "bytes", "median_us": "µs"}
     shown |= {"algbw_GBps": "algbw GB/s", "busbw_GBps": "busbw GB/s"}
     return rows[rows["kind"].isin(("race", DOCUMENTED))].rename(columns=shown)[list(shown.values())]
@@ -73,31 +73,31 @@ def arguments() -> argparse.Namespace:
         choices=BUS_FACTOR,
         metavar="NAME",
         default=["allreduce", "alltoall"],
-        help=f"of {', '.join(BUS_FACTOR)}; default: allreduce alltoall",
+        help=f"any of {', '.join(BUS_FACTOR)}; default: allreduce alltoall",
     )
     parser.add_argument(
-        "--algorithms", nargs="+", metavar="NAME", help="default: all that each function knows, native last"
+        "--algorithms", nargs="+", metavar="NAME", help="default: all algorithms of each function, native last"
     )
     parser.add_argument("--smallest", type=count, default=SIZES[0], metavar="BYTES")
     parser.add_argument("--largest", type=count, default=SIZES[-1], metavar="BYTES")
     parser.add_argument("--seconds", type=positive, default=0.06, help="per size and algorithm; default: %(default)s")
-    parser.add_argument("--ping-pong", action="store_true", help="also what the cost model is fitted to")
+    parser.add_argument("--ping-pong", action="store_true", help="also measure the data for fitting the cost model")
     parser.add_argument(
         "--native-settings",
         type=count,
         metavar="RANKS",
-        help="race the best setting of the native collectives: each in runs of its own",
+        help="race the settings of the native collectives, each in separate runs",
     )
     parser.add_argument(
         "--documented",
         action="store_true",
-        help="instead: allreduce(comm, send, recv) as it is documented, with its validation, without it, and native",
+        help="race allreduce(comm, send, recv) with and without validation against native instead",
     )
     add_out(parser, "collectives.MACHINE.jsonl")
     given = parser.parse_args()
     known = {name for function in given.functions for name in ALGORITHMS[function]}
     if unknown := set(given.algorithms or ()) - known:
-        parser.error(f"--algorithms: {', '.join(sorted(unknown))}: not among {', '.join(sorted(known))}")
+        parser.error(f"--algorithms: {', '.join(sorted(unknown))}: not one of {', '.join(sorted(known))}")
     if not any(given.smallest <= size <= given.largest for size in SIZES):
         parser.error(f"no size from --smallest {given.smallest} to --largest {given.largest} bytes")
     return given

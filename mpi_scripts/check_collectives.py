@@ -1,9 +1,9 @@
-"""Check every algorithm of labs_helpers.collectives against the MPI library's own.
+"""Check every algorithm of labs_helpers.collectives against the MPI library's collectives.
 
     mpirun -n 8 python -m mpi4py mpi_scripts/check_collectives.py
 
-Ends with status 1 and the failing case if a result differs. Works under Slurm (srun) and with a host file too; with
-more ranks than cores, Open MPI wants `--oversubscribe`.
+The script exits with status 1 and prints the failing case if a result differs. It also works under Slurm (srun) and
+with a host file. With more ranks than cores, add `--oversubscribe` for Open MPI.
 """
 
 import argparse
@@ -32,19 +32,21 @@ def main() -> int:
         choices=ALGORITHMS,
         default=list(ALGORITHMS),
         metavar="NAME",
-        help=f"of {', '.join(ALGORITHMS)}",
+        help=f"any of {', '.join(ALGORITHMS)}",
     )
-    parser.add_argument("--sizes", nargs="+", type=size, default=SIZES, metavar="N", help="elements a rank sends")
+    parser.add_argument(
+        "--sizes", nargs="+", type=size, default=SIZES, metavar="N", help="elements that each rank sends"
+    )
     parser.add_argument("--dtypes", nargs="+", type=numbers, default=DTYPES, metavar="DTYPE")
-    parser.add_argument("--validate", action="store_true", help="with the exchange that compares the ranks' calls")
+    parser.add_argument("--validate", action="store_true", help="also validate that the ranks' calls agree")
     parser.add_argument(
         "--ranks-per-node",
         type=count,
         metavar="R",
-        help="let R consecutive ranks count as a node; all-reduce within and between them only",
+        help="treat R consecutive ranks as a node, and check only all-reduce",
     )
     options = parser.parse_args()
-    os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # where it finds no InfiniBand, it says so once a rank
+    os.environ.setdefault("OMPI_MCA_osc", "^ucx")  # without InfiniBand it prints a warning per rank
     leave_nothing()
     from mpi4py import MPI
 
@@ -68,7 +70,7 @@ def size(text: str) -> int:
 
 def numbers(text: str) -> np.dtype:
     if (dtype := np.dtype(text)) not in NUMBERS:
-        raise argparse.ArgumentTypeError(f"{text} holds no numbers: there are no sums of it")
+        raise argparse.ArgumentTypeError(f"{text} does not hold numbers, so it cannot be summed")
     return dtype
 
 

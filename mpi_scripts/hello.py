@@ -17,7 +17,7 @@ from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
 
 def main() -> None:
     parser = program.Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, limit=300)
-    parser.add_argument("--barrier", action="store_true", help="say it in rank order")
+    parser.add_argument("--barrier", action="store_true", help="print in rank order")
     options = parser.parse_args()
 
     leave_nothing()

@@ -1,13 +1,13 @@
-"""Train lab 01's transformer on dp × tp ranks: data-parallel copies of a model, each split over tensor-parallel ranks.
+"""Train lab 01's transformer on dp × tp ranks: dp copies of the model, each split over tp ranks.
 
     mpirun -n 8 python -m mpi4py mpi_scripts/train_2d.py --dp 2 --tp 4
     mpirun -n 4 python -m mpi4py mpi_scripts/train_2d.py --tp 4 --data text --dtype float64 --way own
     mpirun -n 8 python -m mpi4py mpi_scripts/train_2d.py --dp 4 --tp 2 --checkpoint saved --out records.jsonl
     mpirun -n 2 python -m mpi4py mpi_scripts/train_2d.py --dp 2 --checkpoint saved --resume
 
-Every layout follows the same loss curve, and goes on from any other's checkpoint. `-m mpi4py` ends all ranks when one
-fails; with more ranks than cores, Open MPI wants `--oversubscribe`. At the end: time, bytes and messages sent per rank,
-counted and by formula, and memory.
+Every layout follows the same loss curve, and can resume from any other layout's checkpoint. `-m mpi4py` ends all ranks
+when one fails. With more ranks than cores, add `--oversubscribe` for Open MPI. At the end the script prints time,
+memory, and the bytes and messages that each rank sent, counted and by formula.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ def main() -> None:
         except (Refused, FloatingPointError) as error:  # on every rank
             if comm.rank == 0:
                 print(f"train_2d.py: error: {error}", file=sys.stderr, flush=True)
-            MPI.Finalize()  # else `-m mpi4py` would abort, which prints a notice per rank
+            MPI.Finalize()  # otherwise `-m mpi4py` would abort and print a notice per rank
             sys.exit(2 if isinstance(error, Refused) else 1)
 
 

@@ -1,4 +1,4 @@
-"""Data × tensor parallelism: a grid of ranks, two ways to shard a layer, and lab 01's transformer over both; lab 07."""
+"""Data × tensor parallelism: a grid of ranks, split layers, and lab 01's transformer on both (lab 07)."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Cross-entropy of logits whose vocabulary is split: three numbers per token are exchanged, never the logits.
+"""Cross-entropy over a split vocabulary: the ranks exchange three numbers per token instead of the logits.
 
 Shoeybi et al., Megatron-LM, 2019, section 3.
 """
@@ -15,7 +15,7 @@ from labs_helpers.tensor_parallel.layers import check_tokens, own_rows
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """loss per token = log Σ exp(logit − m) − (target's logit − m), m the largest logit of all ranks."""
+    """Loss per token = log Σ exp(logit − m) − (target's logit − m), with m the largest logit over all ranks."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor, group: Communication) -> Tensor:
@@ -30,7 +30,7 @@ class _CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        # softmax − 1 at the target, of this rank's part of the vocabulary: nothing to communicate.
+        # The softmax minus 1 at the target, for this rank's part of the vocabulary, needs no communication.
         probabilities, row, elsewhere = ctx.saved_tensors
         result = probabilities * gradient[:, None]
         result.scatter_add_(-1, row[:, None], -gradient.masked_fill(elsewhere, 0)[:, None])
@@ -38,10 +38,10 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def vocabulary_parallel_cross_entropy(logits: Tensor, targets: Tensor, group: Communication) -> Tensor:
-    """Mean cross-entropy in nats per token, the same on every rank.
+    """Return the mean cross-entropy in nats per token, the same on every rank.
 
-    logits: (B, L, V / p), this rank's part of the vocabulary; targets: (B, L) of int64, the same on every rank. In
-    float32, or in float64 where the logits are. IndexError for a target outside the vocabulary, on CPUs.
+    logits: (B, L, V / p), this rank's part of the vocabulary; targets: (B, L) of int64, the same on every rank. The
+    loss is float32, or float64 if the logits are. Raises IndexError for a target outside the vocabulary, only on CPUs.
     """
     check_tokens(targets, logits.shape[-1] * group.size)
     wide = logits.flatten(0, -2).to(torch.promote_types(logits.dtype, torch.float32))

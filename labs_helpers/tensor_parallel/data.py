@@ -1,4 +1,4 @@
-"""Each model-parallel group trains on a part of the data of its own."""
+"""Split the training data over the model-parallel groups."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Array = np.ndarray[Any, Any]
 
 
 def split_data(x_train: Array, y_train: Array, mp_size: int, dp_size: int, rank: int) -> tuple[Array, Array]:
-    """This rank's part of (x_train, y_train): views, in the order of the whole.
+    """Return views of this rank's part of (x_train, y_train), with the samples in their order.
 
-    x_train: (n, …), y_train: (n, …). The ranks of one model-parallel group get the same n / dp_size samples; those of
-    dp_idx 0 the first ones, and so on. ValueError: x and y of different lengths, n that dp_size does not divide, a rank
-    outside the grid.
+    x_train: (n, …), y_train: (n, …). All ranks of one model-parallel group get the same n / dp_size samples; the group
+    with dp_idx 0 gets the first ones, and so on. Raises ValueError if x and y differ in length, dp_size does not divide
+    n, or the rank is outside the grid.
     """
     check_sizes(mp_size * dp_size, mp_size, dp_size)
     if not 0 <= rank < mp_size * dp_size:

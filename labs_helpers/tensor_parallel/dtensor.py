@@ -1,7 +1,7 @@
-"""The same transformer by PyTorch's own tensor parallelism, `parallelize_module`, to compare with.
+"""The same transformer with PyTorch's own tensor parallelism, `parallelize_module`, for comparison.
 
-The plan is that of ParallelTransformer: column-parallel q, k, v, gate and up, row-parallel wo and down, the vocabulary
-split in embedding, output and loss. q, k and v share one DTensor as their input, so that its gradient is summed once.
+It uses the plan of ParallelTransformer: column-parallel q, k, v, gate and up, row-parallel wo and down, and a split
+vocabulary in embedding, output and loss. q, k and v share one DTensor as their input, so its gradient is summed once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from labs_helpers.transformer.attentions import AttentionFunction
 
 
 class DTensorTransformer(Transformer):
-    """A Transformer whose output is not tied to the embedding, sharded over a one-dimensional device mesh.
+    """A Transformer with an untied output layer, sharded over a one-dimensional device mesh.
 
-    full: the whole model's parameters, the same on every rank, on the mesh's kind of device.
+    full: the whole model's parameters, the same on every rank, on the mesh's type of device.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class DTensorTransformer(Transformer):
         sequence_parallel: bool = False,
     ) -> None:
         if config.tied:
-            raise ValueError("config.tied is True; the plan shards embedding and output each on its own")
+            raise ValueError("config.tied is True, but the plan shards embedding and output separately")
         first = next(iter(full.values()))
         with first.device:
             super().__init__(config, attention)
@@ -50,11 +50,11 @@ class DTensorTransformer(Transformer):
 
     def logits(self, x: Tensor) -> Tensor:
         assert self.output is not None
-        result: Tensor = self.output(self.norm(x))  # calls of the modules, where the plan's hooks are
+        result: Tensor = self.output(self.norm(x))  # call the modules, because the plan's hooks are on them
         return result
 
     def run(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Forward and backward pass: the gradients, and the mean loss of tokens and targets, (B, L) on every rank."""
+        """Compute the gradients, and return the mean loss; tokens, targets: (B, L), the same on every rank."""
         with loss_parallel():
             loss = F.cross_entropy(self(tokens).flatten(0, 1).float(), targets.flatten())
             loss.backward()
@@ -62,7 +62,7 @@ class DTensorTransformer(Transformer):
 
 
 def plan(sequence_parallel: bool) -> dict[str, Any]:
-    """What `parallelize_module` does with each module of a Transformer."""
+    """Return the plan that tells `parallelize_module` how to shard each module of a Transformer."""
     between: Any = Shard(1) if sequence_parallel else Replicate()  # of the residual stream
     rows: dict[str, Any] = {
         "embedding": RowwiseParallel(input_layouts=Replicate(), output_layouts=between),
@@ -82,7 +82,7 @@ def plan(sequence_parallel: bool) -> dict[str, Any]:
 
 
 def local(gradient: Tensor) -> tuple[Tensor, bool]:
-    """(this rank's part of a parameter's gradient, whether it is only a part)."""
+    """Return (this rank's tensor of a parameter's gradient, whether it is only a part of the gradient)."""
     if not isinstance(gradient, DTensor):
         return gradient, False
     whole = all(placement.is_replicate() for placement in gradient.placements)

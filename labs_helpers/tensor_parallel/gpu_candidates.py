@@ -1,4 +1,4 @@
-"""Who takes part in the race on GPUs: our sharded transformer and `parallelize_module`'s, in several manners."""
+"""Candidates of the race on GPUs: our sharded transformer and that of `parallelize_module`, eager and compiled."""
 
 from __future__ import annotations
 
@@ -29,9 +29,12 @@ OURS, THEIRS, ALONE = "ours", "parallelize_module", "compute alone"
 
 @dataclass(frozen=True)
 class Candidate:
-    """library: OURS, THEIRS, or ALONE, which is ours in groups in which nobody speaks. average: of OURS, with the mean
-    of the gradients over the data-parallel ranks, begun during the backward pass. compiled: block by block, or with
-    `whole` the model at once, which takes ten times as long to compile."""
+    """One way to run the step.
+
+    library: OURS, THEIRS, or ALONE, which is ours with groups that send nothing. average: OURS also averages gradients
+    over the data-parallel ranks, and starts during the backward pass. compiled: block by block, or the whole model if
+    `whole`, which takes ten times as long to compile.
+    """
 
     library: str
     attention: str = "sdpa"
@@ -42,8 +45,11 @@ class Candidate:
 
 
 def candidates(dp: int, tp: int, attentions: list[str], manners: list[bool]) -> list[Candidate]:
-    """Those of one layout. attentions: names; manners: whether compiled. Our layers block by block and as a whole, for
-    `parallelize_module`'s sake, which some versions compile as a whole alone."""
+    """Return the candidates of one layout. attentions: names; manners: whether compiled.
+
+    Our layers compile both block by block and as a whole, because some versions of PyTorch can compile the model of
+    `parallelize_module` only as a whole.
+    """
     found = []
     for attention in attentions:
         for compiled in manners:
@@ -60,9 +66,9 @@ def candidates(dp: int, tp: int, attentions: list[str], manners: list[bool]) -> 
 
 
 class Setting:
-    """One layout of the GPUs, or of ranks on CPUs: groups, and what all candidates train. Called by every rank.
+    """One layout of GPUs (or CPU ranks) with its groups, parameters and batch. Every rank creates it.
 
-    full: the whole model's parameters on this rank's device; tokens, targets: (batch, length) of all ranks together.
+    full: the whole model's parameters on this rank's device; tokens, targets: (batch, length) for all ranks together.
     """
 
     def __init__(
@@ -84,8 +90,11 @@ class Setting:
 
 
 class Contestant:
-    """A candidate's model in a setting. `step()`: forward and backward pass, and the average if it has one; returns the
-    loss of this rank's sequences and leaves its gradients."""
+    """A candidate's model in a setting.
+
+    `step()` computes forward and backward pass and any gradient average, returns the loss of this rank's sequences, and
+    keeps the gradients.
+    """
 
     def __init__(self, setting: Setting, candidate: Candidate) -> None:
         self.setting, self.candidate = setting, candidate
@@ -104,7 +113,7 @@ class Contestant:
             if candidate.average:
                 self.average = GradientAverage(self.model.parameters(), TorchCommunication(setting.dp_group))
         if candidate.compiled:
-            for part in [self.model] if candidate.whole else self.model.blocks:  # blocks are alike: one code for all
+            for part in [self.model] if candidate.whole else self.model.blocks:  # equal blocks share one compiled graph
                 part.compile(dynamic=False)
 
     def step(self) -> Tensor:
@@ -120,12 +129,15 @@ class Contestant:
         return loss.detach()
 
     def checked(self) -> dict[str, Any]:
-        """Of a step that is not timed, what is the same for all candidates: loss and norm of the gradients, means over
-        the data-parallel ranks. Of ours, eager, bytes of the tensors in its collectives, and what the formula says."""
+        """Run an untimed step and return the values on which all candidates have to agree.
+
+        These are loss and gradient norm, as means over the data-parallel ranks. For our eager candidates it also
+        returns the bytes in their collectives, counted and by formula.
+        """
         loss = self.step().float().clone()
         dist.all_reduce(loss, group=self.setting.dp_group)
         found: dict[str, Any] = {"loss": loss.item() / self.setting.dp, "gradient_norm": self._norm()}
-        ours = self.candidate.library == OURS  # nobody speaks, and nothing is counted, where it is compute alone
+        ours = self.candidate.library == OURS  # compute alone sends nothing that could be counted
         if isinstance(self.model, ParallelTransformer) and ours and not self.candidate.compiled:
             self.model.group.reset()
             self.step()
@@ -138,7 +150,7 @@ class Contestant:
         return found
 
     def _norm(self) -> float:
-        squares = torch.zeros(2, dtype=torch.float64, device=self.setting.device)  # of whole gradients, of parts
+        squares = torch.zeros(2, dtype=torch.float64, device=self.setting.device)  # of whole gradients, of split ones
         dims = split_dims(self.model)
         for name, parameter in self.model.named_parameters():
             if parameter.grad is not None:

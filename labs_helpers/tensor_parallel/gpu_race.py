@@ -1,11 +1,11 @@
-"""Race a tensor-parallel step against PyTorch's `parallelize_module`, and time every dp × tp layout of the GPUs here.
+"""Race a tensor-parallel step against PyTorch's `parallelize_module`, and time every dp × tp layout of these GPUs.
 
     torchrun --nproc-per-node 4 -m labs_helpers.tensor_parallel.gpu_race            # NCCL; some minutes
     torchrun --nproc-per-node 2 -m labs_helpers.tensor_parallel.gpu_race   # gloo without GPUs
 
-A step is a forward and a backward pass. All candidates of a layout have the same parameters, take the same batch, and
-are timed in turns, once their losses and their gradients' norms agree. Besides: compute alone, the step with gradients
-averaged over the data-parallel ranks, and all-reduces, from which `predict.predict_gpus` foretells the layouts.
+A step is a forward and a backward pass. All candidates of a layout train the same parameters on the same batch. They
+are timed in turns, after their losses and gradient norms agree. The race also times compute alone, the step with
+gradients averaged over the data-parallel ranks, and all-reduces, from which `predict.predict_gpus` predicts layouts.
 """
 
 from __future__ import annotations
@@ -41,16 +41,20 @@ if TYPE_CHECKING:
     import pandas
 
 MANNERS = {"eager": False, "compiled": True}
-SAME = {torch.bfloat16: (0.01, 0.05), torch.float32: (1e-4, 1e-3)}  # relative, of losses and of gradients' norms
+SAME = {
+    torch.bfloat16: (0.01, 0.05),
+    torch.float32: (1e-4, 1e-3),
+}  # relative tolerances of losses and of gradient norms
 
 Record = dict[str, Any]
 
 
 def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Record]:
-    """A record per candidate in one layout, the same on every rank, which all call it. Times are the slowest rank's.
-    device_mallocs: in all timed steps, how often the driver was asked for memory, which holds up the GPU.
+    """Race the candidates of one layout, and return one record per candidate on every rank; every rank calls this.
 
-    A candidate that fails, or whose loss or gradients are not the first one's, has its error recorded, and no times.
+    Times are those of the slowest rank. device_mallocs: the number of memory requests to the driver in all timed steps;
+    each stalls the GPU. A candidate that fails, or whose loss or gradients differ from those of the first one, gets an
+    error and no times.
     """
     ranks, contestants = TorchRanks(), dict[Candidate, Contestant]()
     records: dict[Candidate, Record] = {}
@@ -58,7 +62,7 @@ def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Rec
         contestant, error = _try(setting, candidate)
         if candidate.compiled and all(
             ranks.gather(error)
-        ):  # some of PyTorch's versions cannot compile its blocks apart
+        ):  # some versions of PyTorch cannot compile its blocks separately
             candidate = dataclasses.replace(candidate, whole=True)
             contestant, error = _try(setting, candidate)
         records[candidate] = dataclasses.asdict(candidate)
@@ -73,7 +77,7 @@ def race(setting: Setting, wanted: Iterable[Candidate], rounds: int) -> list[Rec
 
     def sample(candidate: Candidate) -> float:
         contestant = contestants[candidate]
-        contestant.step()  # as in training, the step before was the same model's
+        contestant.step()  # as in training, where the same model ran the previous step
         before = _device_mallocs(setting.device)
         seconds = clock(contestant.step, setting.device, ranks)[1]
         mallocs[candidate] += _device_mallocs(setting.device) - before
@@ -92,7 +96,7 @@ def _device_mallocs(device: torch.device) -> int:
 
 
 def _try(setting: Setting, candidate: Candidate) -> tuple[Contestant | None, str]:
-    """The contestant after its first steps, which compile; or what was wrong, with all ranks alike."""
+    """Return (the contestant after its first steps, which compile it, '') or (None, the error message)."""
     try:
         contestant = Contestant(setting, candidate)
         for _ in range(2):
@@ -103,8 +107,10 @@ def _try(setting: Setting, candidate: Candidate) -> tuple[Contestant | None, str
 
 
 def mark_disagreements(records: list[Record], bounds: tuple[float, float]) -> None:
-    """Gives those an error that differ from the first. Of those that communicate; of averaged gradients the norm is
-    another one."""
+    """Add an error to each record that differs from the first one.
+
+    Compute alone is left out, and so is the gradient norm of steps that average gradients.
+    """
     spoken = [record for record in records if record["library"] != ALONE]
     for name, bound in zip(("loss", "gradient_norm"), bounds, strict=True):
         same = {n: each[name] for n, each in enumerate(spoken) if name == "loss" or not each["average"]}
@@ -126,11 +132,11 @@ def measure(
     save: Callable[[list[Record]], None] = lambda records: None,
     at: Callable[[str], None] = lambda text: None,
 ) -> list[Record]:
-    """Records of all layouts of the process group, the same on every rank, which all call it.
+    """Measure all layouts of the process group; every rank calls this and returns the same records.
 
-    batch: sequences of all ranks together; attentions, manners: see `candidates`; sizes: of the all-reduces, in bytes;
-    save: is given each layout's records when there are any, so that an error later loses none. at: hears on every rank
-    of the layout that begins.
+    batch: sequences on all ranks together. attentions, manners: see `candidates`. sizes: of the all-reduces, in bytes.
+    save: receives each layout's records as soon as they exist, so a later error loses none. at: called on every rank
+    with the name of the layout that starts.
     """
     world = dist.get_world_size()
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
@@ -155,12 +161,12 @@ def measure(
         say(f"{dp} × {tp}: {len(wanted)} candidates, {rounds} rounds")
         at(f"{dp} × {tp}")
         release()
-        torch._dynamo.config.recompile_limit = 64  # several models, compiled from the same code, stay side by side
+        torch._dynamo.config.recompile_limit = 64  # several models share this code, and each keeps its compiled version
         setting = Setting(dp, tp, config, full, tokens, targets)
         layout = same | {"dp": dp, "tp": tp}
         found = [layout | {"kind": "gpu_step"} | record for record in race(setting, wanted, rounds)]
         groups = {"tp": setting.tp_group, "dp": setting.dp_group}
-        for name, group in groups.items():  # all groups of a name at once
+        for name, group in groups.items():  # all groups of one name run at the same time
             calls = time_all_reduces(group, dtype, device, sizes, together=TorchRanks())
             found += [layout | {"group": name} | call for call in calls]
         save(found)
@@ -169,7 +175,7 @@ def measure(
 
 
 def table(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """A row per candidate: median and spread in ms, and how long ours takes of the time of parallelize_module's."""
+    """Return one row per candidate: median and spread in ms, and the ratio of our time to parallelize_module's."""
     rows = rows[rows["kind"] == "gpu_step"]
     keys = ["dp", "tp", "attention", "compiled", "sequence_parallel", "average"]
     wanted = [*keys, "library", "whole", "device_mallocs", "step_ms", "spread", "ours / theirs", "loss", "error"]
@@ -186,20 +192,22 @@ def table(rows: pandas.DataFrame) -> pandas.DataFrame:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = STUDY.parser(__doc__)
-    parser.add_argument("--size", choices=list(SIZES), help="of the model; default: 1b, without GPUs tiny")
-    parser.add_argument("--batch", type=int, help="sequences of all ranks together; default: 2 per rank")
-    parser.add_argument("--length", type=int, help="tokens of a sequence; default: 2048, without GPUs 128")
+    parser.add_argument("--size", choices=list(SIZES), help="model size; default: 1b, or tiny without GPUs")
+    parser.add_argument("--batch", type=int, help="sequences on all ranks together; default: 2 per rank")
+    parser.add_argument("--length", type=int, help="tokens per sequence; default: 2048, or 128 without GPUs")
     parser.add_argument("--rounds", type=int, default=10, help="timed steps per candidate; default: %(default)s")
-    parser.add_argument("--attentions", nargs="+", choices=list(ATTENTIONS), help="default: sdpa, on GPUs flash too")
-    parser.add_argument("--manners", nargs="+", choices=list(MANNERS), help="default: eager, on GPUs compiled too")
+    parser.add_argument("--attentions", nargs="+", choices=list(ATTENTIONS), help="default: sdpa; on GPUs also flash")
+    parser.add_argument("--manners", nargs="+", choices=list(MANNERS), help="default: eager; on GPUs also compiled")
     add_timeout(parser)
     given = parser.parse_args(arguments)
     ranks, gpus = check_ranks(parser), this_machine().device == "cuda"
     if ranks < 2:
-        parser.error(f"{ranks} rank; two or more are needed")
+        parser.error(f"the race needs two or more ranks, but there is {ranks}")
     batch = given.batch or 2 * ranks
     if batch % ranks or given.rounds < 1:
-        parser.error(f"--batch is {batch}, which {ranks} ranks have to divide, and --rounds {given.rounds}, at least 1")
+        parser.error(
+            f"--batch is {batch}; {ranks} ranks have to divide it. --rounds is {given.rounds}; it has to be 1 or more"
+        )
     config = dataclasses.replace(SIZES[given.size or ("1b" if gpus else "tiny")], tied=False)
     with on_ranks(STUDY, given) as rank:
         records = measure(

@@ -1,6 +1,6 @@
-"""Linear layers and an embedding of which each rank holds a part. group: a Communication of p ranks.
+"""Linear layers and an embedding split over the p ranks of a group (a Communication).
 
-A layer's `splits` says along which dimension each parameter is cut; what is not in it is whole on every rank.
+A layer's `splits` maps each split parameter to its dimension; every rank holds all other parameters whole.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ SEQUENCE = 1  # of (batch, length, features)
 
 
 class ColumnParallelLinear(nn.Linear):
-    """x (…, in), whole on every rank → my part of x·Wᵀ + b (…, out / p). Weight and bias: my out / p rows.
+    """Map x (…, in), whole on every rank, to this rank's part (…, out / p) of x·Wᵀ + b.
 
-    Its input is to come through `copy_to` (or `gather_to`), whose backward pass sums the gradient. Layers that share an
-    input (q, k and v) share one such operator, hence one all-reduce; copies=True for a layer that has none before it.
+    Weight and bias are this rank's out / p rows of nn.Linear's parameters. Apply `copy_to` (or `gather_to`) to the
+    input, because its backward pass sums the gradient; layers that share an input (q, k and v) share one operator and
+    so one all-reduce. copies=True: the layer applies `copy_to` itself.
     """
 
     splits: ClassVar[dict[str, int]] = {"weight": 0, "bias": 0}
@@ -39,10 +40,11 @@ class ColumnParallelLinear(nn.Linear):
 
 
 class RowParallelLinear(nn.Linear):
-    """My part of x (…, in / p) → x·Wᵀ + b (…, out), whole on every rank. Weight: my in / p columns; bias: all of it.
+    """Map this rank's part of x (…, in / p) to x·Wᵀ + b (…, out), whole on every rank.
 
-    The ranks' products are summed, and then the bias is added: once, and not once per rank. sequence_parallel: x is
-    (batch, length, in / p), and each rank gets its part of the length, (batch, length / p, out).
+    Weight is this rank's in / p columns; bias is whole, and added once, after the sum over the ranks.
+    sequence_parallel: x is (batch, length, in / p), and each rank gets its part of the length, (batch, length / p,
+    out).
     """
 
     splits: ClassVar[dict[str, int]] = {"weight": 1}
@@ -64,9 +66,9 @@ class RowParallelLinear(nn.Linear):
 
 
 class GatheredLinear(nn.Linear):
-    """The naive scheme's: my part of x (…, in / p) → x·Wᵀ + b (…, out), whole on every rank.
+    """Map this rank's part of x (…, in / p) to x·Wᵀ + b (…, out), whole on every rank, in the naive scheme.
 
-    Weight and bias: my out / p rows. x is gathered, multiplied, and the results are gathered (see naive.py).
+    Weight and bias are this rank's out / p rows. The layer gathers x, multiplies, and gathers the results (naive.py).
     """
 
     splits: ClassVar[dict[str, int]] = {"weight": 0, "bias": 0}
@@ -82,11 +84,11 @@ class GatheredLinear(nn.Linear):
 
 
 class VocabularyParallelEmbedding(nn.Module):
-    """tokens (B, L), the same on every rank → (B, L, width), whole on every rank. Weight: my V / p rows.
+    """Map tokens (B, L), the same on every rank, to (B, L, width), whole on every rank.
 
-    A token of another rank's rows gives 0 here, and the sum over the ranks has exactly one row per token.
-    sequence_parallel: each rank gets its part of the length, (B, L / p, width). IndexError for tokens that are not in
-    the vocabulary, on CPUs (a GPU would have to wait for the answer).
+    Weight is this rank's V / p rows. A token whose row is on another rank gives 0 here, so the sum over the ranks
+    contains exactly one row per token. sequence_parallel: each rank gets its part of the length, (B, L / p, width).
+    Raises IndexError for tokens outside the vocabulary, but only on CPUs, since the check would stall a GPU.
     """
 
     splits: ClassVar[dict[str, int]] = {"weight": 0}
@@ -107,13 +109,15 @@ class VocabularyParallelEmbedding(nn.Module):
 
 
 def own_rows(tokens: Tensor, rows: int, rank: int) -> tuple[Tensor, Tensor]:
-    """(row of this rank's part, whether it is another rank's; row 0 stands for those), both of tokens' shape."""
+    """Return (the row in this rank's part, whether the token is on another rank); row 0 replaces the latter."""
     row = tokens - rank * rows
     elsewhere = (row < 0) | (row >= rows)
     return row.masked_fill(elsewhere, 0), elsewhere
 
 
 def check_tokens(tokens: Tensor, vocabulary: int) -> None:
-    """Raises IndexError for a token outside the vocabulary, which no rank would know; on CPUs."""
+    """Raise IndexError for a token outside the vocabulary; checks only on CPUs."""
     if tokens.device.type == "cpu" and tokens.numel() and not 0 <= tokens.min() <= tokens.max() < vocabulary:
-        raise IndexError(f"tokens go from {tokens.min()} to {tokens.max()}, the vocabulary from 0 to {vocabulary - 1}")
+        raise IndexError(
+            f"tokens range from {tokens.min()} to {tokens.max()}, but the vocabulary from 0 to {vocabulary - 1}"
+        )

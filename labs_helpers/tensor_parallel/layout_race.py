@@ -1,4 +1,4 @@
-"""What the study runs on its ranks: steps of all variants timed in turns, and what each of them sends and holds."""
+"""The study's work on its ranks: time the steps of all variants in turns, and count their bytes and memory."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from labs_helpers.tensor_parallel.placement import nodes_of_groups
 from labs_helpers.tensor_parallel.variants import Step, Task, Variant
 from labs_helpers.transformer.train import adamw
 
-SAME_LOSS = 2e-5  # relative, in float32, whose sums are taken in another order in each layout
+SAME_LOSS = 2e-5  # relative, in float32; each layout adds up in a different order
 
 Record = dict[str, Any]
 
 
 def race(task: Task, variants: Sequence[Variant], ranks_per_node: int, rounds: int) -> list[Record]:
-    """A record per variant on rank 0, [] elsewhere; every rank of the task calls it. A round is a step of each variant,
-    and of each kind of shard its compute alone, on all ranks at once.
+    """Time all variants, and return one record per variant on rank 0, [] elsewhere; every rank of the task calls this.
 
-    Times are medians in ms: those of the rank whose step takes the longest, and every rank's. alone_ms: the compute.
-    RuntimeError where a group is not where it is to be, or a variant's loss is not the first one's: nothing is timed
-    before it is right.
+    A round runs one step of each variant, and one step of compute alone for each kind of shard. Times are medians in
+    ms, of the slowest rank and of every rank. alone_ms: compute alone. Raises RuntimeError, before anything is timed,
+    if a group is on the wrong nodes or a variant's loss differs from the first one's.
     """
     steps = [Step(task, variant, ranks_per_node) for variant in variants]
     losses = {variant: step.mean_loss() for variant, step in zip(variants, steps, strict=True)}
@@ -58,16 +57,16 @@ def race(task: Task, variants: Sequence[Variant], ranks_per_node: int, rounds: i
 
 
 def _shard(variant: Variant) -> tuple[Any, ...]:
-    """What the compute of a rank depends on."""
+    """Return the settings on which a rank's compute depends."""
     return variant.tp, variant.scheme, variant.sequence_parallel
 
 
 def count(task: Task, variants: Sequence[Variant], ranks_per_node: int) -> list[Record]:
-    """A record per variant on rank 0, [] elsewhere, of what a step sends and a rank holds; every rank calls it.
+    """Count a step's communication and memory; return one record per variant on rank 0, [] elsewhere.
 
-    Bytes and messages that leave each rank, counted over the course's own collectives, beside those that the formula
-    has. Bytes that the rank with the most holds: parameters, gradients, AdamW's moments, and the most that one step
-    adds to them.
+    Every rank calls this. A record has the bytes and messages that leave each rank, counted with the course's own
+    collectives and by formula. It also has the bytes on the rank that holds the most: parameters, gradients, AdamW's
+    moments, and the peak that one step adds.
     """
     records = []
     for variant in variants:
@@ -91,7 +90,7 @@ def count(task: Task, variants: Sequence[Variant], ranks_per_node: int) -> list[
 
 
 def _by_formula(step: Step) -> dict[str, int]:
-    """What leaves a rank of each group in a step."""
+    """Return the bytes and messages that leave a rank per step in each group, by formula."""
     variant = step.variant
     sequences, length = step.tokens.shape
     itemsize = step.model.norm.weight.itemsize
@@ -102,16 +101,16 @@ def _by_formula(step: Step) -> dict[str, int]:
         own = [row for row in rows if row.group == group]
         told[f"{group}_bytes"] = traffic.bytes_sent(own, variant.tp, variant.dp)
         told[f"{group}_messages"] = traffic.messages_sent(own, variant.tp, variant.dp)
-    told["dp_messages"] *= len(step.average.buckets)  # the formula has all gradients in one call
+    told["dp_messages"] *= len(step.average.buckets)  # the formula counts all gradients as one call
     return told
 
 
 def _held(step: Step) -> dict[str, int]:
-    """Bytes by what they are for. The gradients are there; the moments are made; the step is watched, and so slow."""
+    """Return the bytes that a rank holds, by kind, after a step. Measuring the peak makes this step slow."""
     parameters = list(step.model.parameters())
     gradients = [p.grad for p in parameters if p.grad is not None]
     optimizer = adamw(step.model, lr=0.0)
-    optimizer.step()  # of length 0: the weights stay
+    optimizer.step()  # creates the moments; lr 0 leaves the weights unchanged
     moments = [t for state in optimizer.state.values() for t in state.values() if isinstance(t, Tensor) and t.ndim]
     with Alive([*parameters, *gradients, *moments, step.tokens, step.targets]) as alive:
         step.run()

@@ -1,4 +1,4 @@
-"""Which dp × tp a number of ranks and a transformer allow, and why the others are not possible, in words."""
+"""Find the dp × tp layouts that a number of ranks and a transformer allow, and explain why others are impossible."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from labs_helpers.transformer import TransformerConfig
 
 
 class Layout(NamedTuple):
-    """dp × tp ranks; why_not is empty where the layout is possible."""
+    """A layout of dp × tp ranks; why_not is empty if the layout is possible."""
 
     dp: int
     tp: int
@@ -16,9 +16,9 @@ class Layout(NamedTuple):
 
 
 def why_not(config: TransformerConfig, tp: int, length: int | None = None) -> tuple[str, ...]:
-    """The reasons why `tp` ranks cannot share this transformer; empty if they can.
+    """Return the reasons why `tp` ranks cannot share this transformer; empty if they can.
 
-    length: of a sequence in tokens, where sequence parallelism splits it, too.
+    length: tokens per sequence, to check if sequence parallelism splits it.
     """
     sizes = {
         "heads": config.heads,
@@ -30,7 +30,7 @@ def why_not(config: TransformerConfig, tp: int, length: int | None = None) -> tu
 
 
 def layouts(ranks: int, config: TransformerConfig) -> list[Layout]:
-    """Every tp from 1 to `ranks`, the possible ones and the others, which say why not. ValueError: ranks below 1."""
+    """Return a layout for every tp from 1 to `ranks`, possible or not. Raises ValueError for ranks below 1."""
     if ranks < 1:
         raise ValueError(f"ranks is {ranks}, but has to be 1 or more")
     found = []
@@ -41,7 +41,7 @@ def layouts(ranks: int, config: TransformerConfig) -> list[Layout]:
 
 
 def check_layout(ranks: int, dp: int, tp: int, config: TransformerConfig) -> None:
-    """Raises ValueError, with the layouts that can be, if dp × tp ranks cannot train this transformer."""
+    """Raise ValueError, with the possible layouts, if dp × tp ranks cannot train this transformer."""
     reasons: tuple[str, ...]
     if min(dp, tp) < 1:
         reasons = (f"dp {dp} and tp {tp} have to be 1 or more",)

@@ -1,13 +1,14 @@
-"""The naive scheme: every layer split on its *output* dimension, and activations collected in between.
+"""The naive scheme: split every layer on its *output* dimension, and collect activations in between.
 
     x, a slice of features ─ all-gather ─▶ whole x ─ my columns of W ─▶ my slice of out ─ all-gather ─▶ whole out
 
-Backward, the gradient of the whole output is already on every rank, so its slice costs nothing; each rank's gradient of
-the whole x is what *its* columns contribute, so these are summed and each rank keeps its slice: one reduce-scatter.
+In the backward pass every rank already holds the gradient of the whole output, so it takes its slice without
+communication. Its gradient of the whole x is only the contribution of *its* columns, so a reduce-scatter sums the
+contributions and leaves each rank its slice.
 
-It is not Megatron's row-parallel layer, whose W is split on the *input* dimension and takes x as it is (layers.py).
-Arrays are (batch, length, features); results are contiguous, of the input's dtype, and share no memory with it.
-mp_comm: an MPI communicator, or `own_collectives.OwnCollectives`.
+Megatron's row-parallel layer differs: it splits W on the *input* dimension and takes a slice of x (layers.py). Arrays
+are (batch, length, features); results are contiguous, have the input's dtype, and share no memory with it. mp_comm: an
+MPI communicator, or `own_collectives.OwnCollectives`.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ Comm = Any  # an MPI communicator
 
 
 def naive_collect_forward_input(x: Array, mp_comm: Comm, mp_size: int) -> Array:
-    """The whole input of a layer. x: (batch, length, features / mp_size) → (batch, length, features)."""
+    """Collect a layer's whole input. x: (batch, length, features / mp_size) → (batch, length, features)."""
     _check("x", x)
     return _gather_features(x, mp_comm, mp_size)
 
 
 def naive_collect_forward_output(out: Array, mp_comm: Comm, mp_size: int) -> Array:
-    """The whole output of a layer. out: (batch, length, features / mp_size) → (batch, length, features)."""
+    """Collect a layer's whole output. out: (batch, length, features / mp_size) → (batch, length, features)."""
     _check("out", out)
     return _gather_features(out, mp_comm, mp_size)
 
 
 def naive_collect_backward_output(output_grad: Array, mp_group_idx: int, mp_size: int) -> Array:
-    """My slice of the output's gradient, which every rank has: no communication.
+    """Return this rank's slice of the output's gradient, which every rank holds, without communication.
 
     output_grad: (batch, length, features) → (batch, length, features / mp_size), a copy.
     """
@@ -48,15 +49,15 @@ def naive_collect_backward_output(output_grad: Array, mp_group_idx: int, mp_size
 
 
 def naive_collect_backward_x(grad_x: Array, mp_comm: Comm, mp_size: int) -> Array:
-    """My slice of the sum of all ranks' grad_x: a reduce-scatter along the features.
+    """Return this rank's slice of the sum of grad_x over the ranks, by a reduce-scatter along the features.
 
-    grad_x: (batch, length, features), what this rank's columns contribute → (batch, length, features / mp_size).
+    grad_x: (batch, length, features), the contribution of this rank's columns → (batch, length, features / mp_size).
     """
     _check("grad_x", grad_x)
     _check_group(mp_comm, mp_size)
     check_divides("the features of grad_x", grad_x.shape[2], "mp_size", mp_size)
     batch, length, features = grad_x.shape
-    # MPI scatters blocks that lie one behind the other, so the rank's index comes first.
+    # MPI scatters consecutive blocks of memory, so the rank has to be the first axis.
     blocks = grad_x.reshape(batch, length, mp_size, features // mp_size).transpose(2, 0, 1, 3)
     wide = np.float32 if grad_x.dtype == np.float16 else grad_x.dtype  # see `communication.mpi.HALF`
     mine = np.empty((batch, length, features // mp_size), wide)
@@ -72,7 +73,7 @@ def _gather_features(x: Array, mp_comm: Comm, mp_size: int) -> Array:
 
 
 def _bits(array: Array) -> Array:
-    """The array's bytes: where nothing is computed, MPI need not know the dtype."""
+    """View an array as bytes, so that MPI can move any dtype."""
     return array.reshape(-1).view(np.uint8)
 
 

@@ -1,7 +1,7 @@
 """Lab 01's transformer, sharded over a tensor-parallel group: heads, MLP, embedding and output are split.
 
-Per block two all-reduces forward (after wo and after down) and two backward (before q, k, v and before gate, up).
-scheme="naive" splits wo and down on their output instead and collects activations (GatheredLinear).
+A block makes two all-reduces forward (after wo and after down) and two backward (before q, k, v and before gate, up).
+scheme="naive" splits wo and down on their output instead, and collects activations (GatheredLinear).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ SCHEMES = ("megatron", "naive")
 
 
 class ParallelTransformer(Transformer):
-    """tokens (B, L), the same on every rank of `group` → logits (B, L, V / p), this rank's part of the vocabulary.
+    """Map tokens (B, L), the same on every rank of `group`, to this rank's logits (B, L, V / p).
 
-    Parameters are called as in `Transformer`, and drawn on each rank for itself: `from_full` gives all ranks the parts
-    of one model. sequence_parallel: between the layers each rank holds L / p of the sequence, norms included, whose
-    gradients are then parts of sums (`sum_partial_gradients`). Made on the CPU, or where a `with
-    torch.device(…)` around it says. ValueError: an unknown scheme, or sizes that the group does not divide.
+    Parameters have the names of `Transformer`. Each rank draws its own; `from_full` gives all ranks the parts of one
+    model. sequence_parallel: between the layers and in the norms each rank holds L / p of the sequence, so the norms'
+    gradients have to be summed over the ranks (`sum_partial_gradients`). Created on the CPU, or on the device of an
+    enclosing `with torch.device(…)`. Raises ValueError for an unknown scheme, or sizes that the group does not divide.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class ParallelTransformer(Transformer):
         sequence_parallel: bool = False,
     ) -> None:
         if scheme not in SCHEMES or (scheme == "naive" and sequence_parallel):
-            raise ValueError(f"scheme is {scheme!r} (one of {', '.join(SCHEMES)}; the naive one splits no sequence)")
+            raise ValueError(f"scheme is {scheme!r} (one of {', '.join(SCHEMES)}; naive has no sequence parallelism)")
         if reasons := why_not(config, group.size):
             raise ValueError("; ".join(reasons))
         with torch.device("meta"):  # the shape of the whole model, without its memory
             super().__init__(config, attention)
         self.group, self.scheme, self.sequence_parallel = group, scheme, sequence_parallel
-        # A function and no method: blocks that held a method of the model would keep it alive in a cycle.
+        # A function, not a method: blocks that held a method of the model would form a reference cycle.
         self.enter = partial(enter_columns, group=group, sequence_parallel=sequence_parallel)
         self.embedding = VocabularyParallelEmbedding(  # type: ignore[assignment]
             config.vocabulary, config.width, group, sequence_parallel
@@ -78,7 +78,7 @@ class ParallelTransformer(Transformer):
         scheme: str = "megatron",
         sequence_parallel: bool = False,
     ) -> ParallelTransformer:
-        """This rank's part of the model whose `state_dict()` is `full`, of its dtype, where it is."""
+        """Return this rank's part of the model whose `state_dict()` is `full`, with its dtype and device."""
         model = cls(config, group, attention, scheme, sequence_parallel)
         first = next(iter(full.values()))
         model.to(first.device, first.dtype)
@@ -86,33 +86,33 @@ class ParallelTransformer(Transformer):
         return model
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """`nn.Module.compile`; the collectives stay outside of the graphs (`Communication.hide_from_compiler`)."""
+        """Compile as `nn.Module.compile` does, with collectives outside the graphs (`hide_from_compiler`)."""
         self.group.hide_from_compiler()
         super().compile(*args, **kwargs)
 
     def features(self, tokens: Tensor) -> Tensor:
-        """The residual stream after the last block, (B, L, width), or (B, L / p, width) under sequence parallelism."""
+        """Return the residual stream after the last block: (B, L, width), or sequence-parallel (B, L / p, width)."""
         if self.sequence_parallel and tokens.shape[1] % self.group.size:
             raise ValueError(f"tp {self.group.size} does not divide length {tokens.shape[1]}")
         return super().features(tokens)
 
     def logits(self, x: Tensor) -> Tensor:
-        """(B, L, V / p) from `features`."""
+        """Map `features` to this rank's logits, (B, L, V / p)."""
         last = self.embedding if self.output is None else self.output
         return F.linear(self.enter(self.norm(x)), last.weight)
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy in nats per token, the same on every rank of the group. tokens, targets: (B, L)."""
+        """Return the mean cross-entropy in nats per token, the same on every rank. tokens, targets: (B, L)."""
         return vocabulary_parallel_cross_entropy(self(tokens), targets, self.group)
 
 
 def enter_columns(x: Tensor, group: Communication, sequence_parallel: bool) -> Tensor:
-    """Into column-parallel layers: from the residual stream, or this rank's part of it, to all of it."""
+    """Prepare the residual stream for column-parallel layers; sequence-parallel ranks gather their parts first."""
     return gather_to(x, group, SEQUENCE) if sequence_parallel else copy_to(x, group)
 
 
 class ParallelBlock(Block):
-    """Lab 01's block with a part of each matrix. Its attention finds the number of heads in the weights."""
+    """Lab 01's block with a part of each matrix; its attention infers the number of heads from the weights."""
 
     def __init__(self, config: TransformerConfig, attention: AttentionFunction, model: ParallelTransformer) -> None:
         with torch.device("meta"):

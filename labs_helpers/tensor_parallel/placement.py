@@ -1,4 +1,4 @@
-"""Which ranks of a dp × tp mesh are on which node: the tensor-parallel groups inside the nodes, or across them."""
+"""Place the ranks of a dp × tp mesh on nodes, with tensor-parallel groups inside the nodes or across them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ LONG_NAMES = {"dp": "data", "tp": "tensor"}
 
 
 def axes(dp: int, tp: int, placement: str) -> dict[str, int]:
-    """Return the sizes of the mesh. Nodes hold neighbouring ranks, so its fastest axis stays inside a node as far as
-    it can: tp for "inside", dp for "across". ValueError for another placement.
+    """Return the sizes of the mesh, slowest axis first.
+
+    Nodes hold neighboring ranks, so the fastest axis stays inside a node as far as it can: tp for "inside", dp for
+    "across". Raises ValueError for another placement.
     """
     if placement not in PLACEMENTS:
         raise ValueError(f"placement is {placement!r}, not one of {', '.join(PLACEMENTS)}")
@@ -22,16 +24,16 @@ def axes(dp: int, tp: int, placement: str) -> dict[str, int]:
 
 
 def nodes_of_groups(dp: int, tp: int, placement: str, ranks_per_node: int) -> dict[str, int]:
-    """Return by axis how many nodes its first group is on."""
+    """Return, by axis, the number of nodes that its first group occupies."""
     sizes = axes(dp, tp, placement)
     first = {name: ranks_at(sizes, {other: 0 for other in sizes if other != name}) for name in sizes}
     return {name: len({rank // ranks_per_node for rank in ranks}) for name, ranks in first.items()}
 
 
 def place(comm: Any, world: Communication, dp: int, tp: int, placement: str, ranks_per_node: int) -> Mesh:
-    """The mesh of comm's ranks in a placement. Called by every rank of comm; `world` is the same ranks.
+    """Return the mesh of comm's ranks in a placement; every rank of comm calls this. `world` holds the same ranks.
 
-    RuntimeError unless the host names say that every group is on as many nodes as `nodes_of_groups` has it.
+    Raises RuntimeError if the host names show a group on a number of nodes other than that of `nodes_of_groups`.
     """
     mesh = Mesh(world, axes(dp, tp, placement))
     host_of = comm.allgather(os.uname().nodename)
@@ -39,7 +41,7 @@ def place(comm: Any, world: Communication, dp: int, tp: int, placement: str, ran
         hosts = sorted({host_of[rank] for rank in mesh.ranks[name]})
         if len(hosts) != nodes:
             raise RuntimeError(
-                f"{dp} × {tp} {placement}: the {LONG_NAMES[name]}-parallel group of rank {comm.Get_rank()} is to be on "
-                f"{nodes} of the nodes, but is on {', '.join(hosts)}"
+                f"{dp} × {tp} {placement}: the {LONG_NAMES[name]}-parallel group of rank {comm.Get_rank()} should be "
+                f"on {nodes} nodes, but is on {', '.join(hosts)}"
             )
     return mesh

@@ -1,11 +1,11 @@
-"""How long a training step should take, by layout and placement: lab 06's α–β, a pair for each kind of link.
+"""Predict the time of a training step by layout and placement, from lab 06's α and β for each kind of link.
 
     step = compute + Σ over the collectives of traffic.step_traffic
 
-Compute is measured, with groups in which nobody speaks (`SilentCommunication`). A collective takes as long as the
-fastest of lab 06's flat algorithms should; all-gather and reduce-scatter go round the ring. Groups that talk at the
-same time share the cable between nodes; inside a node α and β are measured with all ranks at work. Ranks come to each
-collective at the same moment, and nothing is overlapped.
+Compute is measured with groups that send nothing (`SilentCommunication`). A collective takes the predicted time of the
+fastest of lab 06's flat algorithms; all-gather and reduce-scatter use the ring. Groups that communicate at the same
+time share the cable between nodes; inside a node, α and β are measured while all ranks communicate. The model assumes
+that ranks reach each collective at the same time, and that nothing overlaps.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from labs_helpers.transformer import TransformerConfig
 if TYPE_CHECKING:
     import pandas
 
-MODEL = ("vocabulary", "layers", "width", "heads", "hidden")  # what records have of a TransformerConfig
+MODEL = ("vocabulary", "layers", "width", "heads", "hidden")  # the fields of a TransformerConfig in records
 
 
 class Predicted(NamedTuple):
-    """Milliseconds of a step."""
+    """The predicted milliseconds of a step, by part."""
 
     compute_ms: float
     tp_ms: float
@@ -43,8 +43,11 @@ class Predicted(NamedTuple):
 
 
 def group_terms(operation: str, algorithm: str, ranks: int, nodes: int) -> tuple[Terms, Terms]:
-    """A collective's critical path inside the nodes and between them, in a group whose ranks are in order of the nodes
-    and equally many on each; 'sent' between nodes is what leaves one node. ValueError: there is no such model."""
+    """Return a collective's critical path inside the nodes and between them.
+
+    The group's ranks are ordered by node, with the same number on each. 'sent' between nodes counts the bytes that
+    leave one node. Raises ValueError if there is no model for these numbers.
+    """
     if operation == "all_reduce":
         return allreduce_terms(algorithm, ranks // nodes, nodes)
     whole = terms_of({"all_gather": "allgather"}.get(operation, operation), algorithm, ranks)
@@ -56,19 +59,22 @@ def group_terms(operation: str, algorithm: str, ranks: int, nodes: int) -> tuple
 def collective_seconds(
     operation: str, nbytes: int, ranks: int, nodes: int, ranks_per_node: int, inside: Costs, cable: Costs | None
 ) -> float:
-    """Seconds of a collective of `ranks` ranks on `nodes` nodes while the other ranks of those nodes do the same in
-    groups of their own. nbytes: of the whole tensor. cable: between nodes; needed where nodes > 1."""
-    at_once = ranks_per_node * nodes // ranks  # groups that send through the same cable
+    """Return the seconds of a collective of `ranks` ranks on `nodes` nodes.
+
+    The other ranks of these nodes make the same collective in their own groups at the same time. nbytes: of the whole
+    tensor. cable: the costs between nodes, needed if nodes > 1.
+    """
+    sharing = ranks_per_node * nodes // ranks  # groups that send through the same cable
     times = []
     for algorithm in FLAT if operation == "all_reduce" else ("ring",):
-        with suppress(ValueError):  # no model for numbers that are not powers of two
+        with suppress(ValueError):  # some algorithms have a model only for powers of two
             here, between = group_terms(operation, algorithm, ranks, nodes)
             seconds = inside.seconds(here, nbytes)
             if nodes > 1:
                 assert cable is not None
-                seconds += cable.seconds(between._replace(sent=at_once * between.sent), nbytes)
+                seconds += cable.seconds(between._replace(sent=sharing * between.sent), nbytes)
             times.append(seconds)
-    return cast(float, np.minimum.reduce(times))  # an array where α or β is one
+    return cast(float, np.minimum.reduce(times))  # an array if α or β is one
 
 
 def communication_seconds(
@@ -81,8 +87,11 @@ def communication_seconds(
     cable: Costs | None,
     **how: Any,
 ) -> dict[str, float]:
-    """Seconds that a step is in the collectives of each group. batch: sequences of all ranks together; groups: "tp" and
-    "dp" → (ranks, nodes that they are on); how: scheme and sequence_parallel of `step_traffic`."""
+    """Return the seconds that a step spends in the collectives of each group.
+
+    batch: sequences on all ranks together. groups: "tp" and "dp" → (ranks, nodes that they occupy). how: scheme and
+    sequence_parallel of `step_traffic`.
+    """
     (tp, _), (dp, _) = groups["tp"], groups["dp"]
     seconds = dict.fromkeys(groups, 0.0)
     for sent in step_traffic(config, batch // dp, length, tp, dp, **how):
@@ -94,8 +103,11 @@ def communication_seconds(
 
 
 def predict(rows: pandas.DataFrame, step: Mapping[str, Any]) -> Predicted:
-    """A step's times, from α and β over the same link. rows: as study.load gives them; step: one of them, of the kind
-    'step'. ValueError where the records have none of that link."""
+    """Predict a step's times from α and β of the same link.
+
+    rows: the records of study.load; step: one of them, of the kind 'step'. Raises ValueError without records of the
+    link.
+    """
     seconds = communication_seconds(
         config_of(step),
         int(step["batch"]),
@@ -110,8 +122,10 @@ def predict(rows: pandas.DataFrame, step: Mapping[str, Any]) -> Predicted:
 
 
 def costs(rows: pandas.DataFrame, link: str) -> tuple[Costs, Costs | None]:
-    """α and β inside a node, with all ranks at once, and between nodes; None where the link joins none. ValueError
-    without records of the link."""
+    """Return α and β inside a node, while all ranks communicate, and between nodes; None if the link joins no nodes.
+
+    Raises ValueError without records of the link.
+    """
     rows = rows[rows["link"] == link]
     if rows.empty:
         raise ValueError(f"no records over {link}")
@@ -120,25 +134,28 @@ def costs(rows: pandas.DataFrame, link: str) -> tuple[Costs, Costs | None]:
 
 
 def config_of(step: Mapping[str, Any]) -> TransformerConfig:
-    """The model of a record."""
+    """Return the TransformerConfig of a record."""
     return TransformerConfig(
         int(step["vocabulary"]), int(step["layers"]), int(step["width"]), int(step["heads"]), int(step["hidden"])
     )
 
 
 def predict_gpus(rows: pandas.DataFrame, step: Mapping[str, Any]) -> Predicted:
-    """The same on GPUs of one machine: compute alone, measured, and each collective as α + nβ of the all-reduces that
-    were measured in such a group. rows: of gpu_race.py; step: one of them, of the kind 'gpu_step', without sequence
-    parallelism. ValueError where the compute or the all-reduces were not measured."""
+    """Predict a step's times on the GPUs of one machine.
+
+    Compute alone is measured; each collective takes α + nβ, fitted to the all-reduces measured in the same group. rows:
+    the records of gpu_race.py; step: one of them, of the kind 'gpu_step', without sequence parallelism. Raises
+    ValueError if the compute or the all-reduces were not measured.
+    """
     dp, tp = int(step["dp"]), int(step["tp"])
-    alike = rows[(rows["kind"] == "gpu_step") & rows["step_ms"].notna()]
+    same = rows[(rows["kind"] == "gpu_step") & rows["step_ms"].notna()]
     for name in ("dp", "tp", "attention", "compiled", "world_size"):
-        alike = alike[alike[name] == step[name]]
-    alone = alike[alike["library"] == ("compute alone" if tp > 1 else "ours")]
+        same = same[same[name] == step[name]]
+    alone = same[same["library"] == ("compute alone" if tp > 1 else "ours")]
     for name in ("average", "sequence_parallel", "whole"):
         alone = alone[~alone[name].astype(bool)] if name in alone else alone
     if alone.empty:
-        raise ValueError(f"no record of {dp} × {tp}'s compute alone, {step['attention']}")
+        raise ValueError(f"no record of the compute alone of {dp} × {tp}, {step['attention']}")
     itemsize = {"bfloat16": 2, "float32": 4}[step["dtype"]]
     sent = step_traffic(config_of(step), int(step["batch"]) // dp, int(step["length"]), tp, dp, itemsize)
     ms = dict.fromkeys(("tp", "dp"), 0.0)

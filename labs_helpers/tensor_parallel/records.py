@@ -1,4 +1,4 @@
-"""The study's records as tables: the links of the last run, and its steps and counts."""
+"""Read the study's records: the links of the last run, and its steps and counts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ VARIANT = {"dp": int, "tp": int, "placement": str, "scheme": str, "sequence_para
 
 
 def variant_of(row: Mapping[str, Any]) -> Variant:
-    """The Variant of a record."""
+    """Return the Variant of a record."""
     return Variant(**{name: kind(row[name]) for name, kind in VARIANT.items()})
 
 
 def links(rows: pandas.DataFrame) -> list[str]:
-    """The links over which steps were measured, those between nodes first, from slow to fast. Where one was asked for
-    several times, so that it has several measured names, the last of them. ValueError: there is none."""
+    """Return the links over which steps were measured, from slow to fast and shared memory last.
+
+    A link that was measured several times has several names; only the last one counts. Raises ValueError if there is
+    none.
+    """
     steps = select(rows, "step")
     last = steps.drop_duplicates(["asked", "nodes"], keep="last")
     rates = rows[rows["kind"] == "link"].drop_duplicates("link", keep="last").set_index("link")["rate_Gbps"]
@@ -30,6 +33,8 @@ def links(rows: pandas.DataFrame) -> list[str]:
 
 
 def select(rows: pandas.DataFrame, kind: str, **wanted: Any) -> pandas.DataFrame:
-    """The last record of each variant, length and link, of the kind "step" or "count", where the columns have the
-    values `wanted`; in the order in which they were measured. ValueError: there is none."""
+    """Return the last record of each variant, length and link whose columns have the `wanted` values.
+
+    kind: "step" or "count". Records keep the order in which they were measured. Raises ValueError if there is none.
+    """
     return records.select(rows, kind, ["link", "length", *VARIANT], **wanted).astype(VARIANT)

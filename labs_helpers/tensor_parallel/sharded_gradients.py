@@ -1,4 +1,4 @@
-"""What a sharded model's gradients need of the tensor-parallel group: sums of parts, and one norm for all."""
+"""Sum and clip the gradients of a sharded model over its tensor-parallel group."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from labs_helpers.tensor_parallel.state import split_dims
 
 
 def sum_partial_gradients(model: nn.Module, group: Communication) -> None:
-    """Under sequence parallelism: sums the gradients of parameters that every tensor-parallel rank holds whole.
+    """Sum the gradients of the parameters that every tensor-parallel rank holds whole.
 
-    Each rank's norms have seen its part of the sequence only. (Without sequence parallelism they have seen all of it,
-    and their gradients are right as they are: not to be called.) One all-reduce for all of them; after `finish()`.
+    Call this only under sequence parallelism, where each rank's norms have seen only its part of the sequence, and
+    after `finish()`. Without sequence parallelism these gradients are already complete. Makes one all-reduce.
     """
     dims = split_dims(model)
     whole = [p for name, p in model.named_parameters() if dims[name] is None and p.grad is not None]
@@ -26,9 +26,9 @@ def sum_partial_gradients(model: nn.Module, group: Communication) -> None:
 
 
 def clip_gradients(model: nn.Module, group: Communication, max_norm: float) -> float:
-    """Scales the gradients so that the norm of the whole model's is at most `max_norm`; returns the norm it was.
+    """Scale the gradients so that their norm over the whole model is at most `max_norm`; return the norm before.
 
-    The squares of split parameters are summed over the tensor-parallel group, those of whole ones are counted once.
+    Squares of split parameters are summed over the tensor-parallel group; squares of whole parameters count once.
     """
     dims = split_dims(model)
     squares = torch.zeros(2, dtype=torch.float64)

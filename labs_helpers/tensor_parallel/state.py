@@ -1,6 +1,6 @@
-"""From a whole model's tensors to each rank's parts, and back: for starts, checkpoints and another layout.
+"""Slice a whole model's tensors into each rank's parts, and gather them again, for checkpoints and changes of layout.
 
-What holds for the parameters holds for an optimizer's state, whose tensors have the parameters' shapes.
+The functions also work for an optimizer's state, whose tensors have the parameters' shapes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from labs_helpers.communication import Communication
 
 
 def split_dims(model: nn.Module) -> dict[str, int | None]:
-    """By the parameter's name, the dimension along which it is split, or None: whole on every rank."""
+    """Map each parameter's name to the dimension along which it is split, or to None if it is whole on every rank."""
     return {
         f"{path}.{name}".lstrip("."): getattr(module, "splits", {}).get(name)
         for path, module in model.named_modules()
@@ -22,9 +22,9 @@ def split_dims(model: nn.Module) -> dict[str, int | None]:
 
 
 def slice_state(model: nn.Module, full: Mapping[str, Tensor], group: Communication) -> dict[str, Tensor]:
-    """This rank's part of each of `full`, by the names of the model's parameters: copies.
+    """Return a copy of this rank's part of each tensor in `full`, by parameter name.
 
-    ValueError: names that are missing or too many, or a dimension that the group does not divide.
+    Raises ValueError for missing or additional names, or if the group does not divide a dimension.
     """
     dims = split_dims(model)
     _check_names(dims, full)
@@ -33,8 +33,10 @@ def slice_state(model: nn.Module, full: Mapping[str, Tensor], group: Communicati
 
 
 def gather_state(model: nn.Module, mine: Mapping[str, Tensor], group: Communication) -> dict[str, Tensor]:
-    """The whole of each tensor, on every rank of the group: the inverse of `slice_state`. mine: model.state_dict(), or
-    other tensors by the same names. ValueError: names that are missing or too many."""
+    """Return each whole tensor on every rank of the group, the inverse of `slice_state`.
+
+    mine: model.state_dict(), or other tensors with the same names. Raises ValueError for missing or additional names.
+    """
     dims = split_dims(model)
     _check_names(dims, mine)
     return {

@@ -1,12 +1,12 @@
-"""Time a training step in every dp × tp layout of eight ranks, on two pretended nodes and in one node's shared memory.
+"""Time a training step in every dp × tp layout of eight ranks, on two simulated nodes and on one node.
 
     python -m labs_helpers.tensor_parallel.study             # as root; three minutes
     python -m labs_helpers.tensor_parallel.study --quick
 
-Two nodes of four ranks are joined by a slow link and by one as fast as it goes, each measured and named for what was
-measured. Layouts have their tensor-parallel groups inside the nodes or across them, by the ranks' host names, and are
-timed with many tokens per step and with few. What a step sends and a rank holds is the same over each link, and counted
-once.
+The two nodes of four ranks are joined first by a slow link and then by the fastest one possible; each link is named
+after its measured rate. The one node communicates through shared memory. Tensor-parallel groups are placed inside the
+nodes or across them, according to the ranks' host names. Each layout is timed with many tokens per step and with few.
+The bytes that a step sends and a rank holds do not depend on the link, so they are counted once.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ load = STUDY.load
 NODES, RANKS_PER_NODE = 2, 4
 RATES = ("1gbit", None)
 SHARED_MEMORY = "shared memory"
-CONFIG = TransformerConfig(256, layers=4, width=256, heads=8, hidden=768)  # 3.5 million parameters, of bytes
-BATCH, LENGTH, SHORT = 8, 256, 32  # sequences of all ranks together, and their tokens
+CONFIG = TransformerConfig(256, layers=4, width=256, heads=8, hidden=768)  # 3.5 million parameters, over bytes
+BATCH, LENGTH, SHORT = 8, 256, 32  # sequences on all ranks together, and tokens per sequence
 LAYOUTS = (
     Variant(8, 1),
     Variant(4, 2),
@@ -61,9 +61,11 @@ def measure(
     config: TransformerConfig = CONFIG,
     timeout: float = 600,
 ) -> list[Record]:
-    """Records over the link asked for; `shared`: of as many ranks in one node, with the counts of the first variants.
+    """Measure all variants over one link, and return the records.
 
-    variants: of each length in tokens. Raises as `pretend_nodes` does, and RanksFailed with what `race` says.
+    rate: of the link between two nodes; None for the fastest possible. shared: put all ranks on one node instead, and
+    also count bytes for the variants of the first length. variants: by length in tokens. Raises the errors of
+    `pretend_nodes`, and RanksFailed with the message of `race`.
     """
     nodes = 1 if shared else NODES
     per_node = NODES * RANKS_PER_NODE // nodes
@@ -90,12 +92,12 @@ def _on_ranks(
     config: TransformerConfig,
     counts: bool,
 ) -> tuple[str, list[Record], list[Record]]:
-    """(MPI's version, records of the links' costs, records of the steps); the lists are empty but on rank 0."""
+    """Return (MPI's version, records of link costs, records of steps); the lists are empty except on rank 0."""
     import torch
 
     from labs_helpers.collectives.study import race_on
 
-    torch.set_num_threads(1)  # ranks are what shares the cores
+    torch.set_num_threads(1)  # the ranks themselves share the cores
     library, costs = race_on(comm, {}, (), 0.06, True)
     steps: list[Record] = []
     for length, of_length in variants.items():
@@ -109,8 +111,10 @@ def _on_ranks(
 
 
 def table(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """A row per step: its median and spread in ms, its parts, the prediction (not of what overlaps), and how far that
-    is from the median."""
+    """Return one row per step: median and spread in ms, its parts, the prediction and its error.
+
+    Overlapped steps have no prediction.
+    """
     import pandas
 
     lines = []
@@ -129,19 +133,21 @@ def table(rows: pandas.DataFrame) -> pandas.DataFrame:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = STUDY.parser(__doc__)
-    parser.add_argument("--rounds", type=int, help="timed steps of each layout; default: 5, with --quick 2")
-    parser.add_argument("--quick", action="store_true", help="two rounds; kept only with --out or --record")
+    parser.add_argument("--rounds", type=int, help="timed steps per layout; default: 5, with --quick 2")
+    parser.add_argument(
+        "--quick", action="store_true", help="time two rounds; keep the records only with --out or --record"
+    )
     given = parser.parse_args(arguments)
     rounds = (2 if given.quick else 5) if given.rounds is None else given.rounds
     if rounds < 1:
-        parser.error(f"--rounds is {rounds}; at least 1 is needed")
+        parser.error(f"--rounds is {rounds}, but has to be 1 or more")
     if reason := can_pretend():
-        parser.error(f"nodes cannot be pretended here: {reason}")
-    os.environ["LABS_DEVICE"] = "cpu"  # a GPU has no part in this
+        parser.error(f"this machine cannot simulate nodes: {reason}")
+    os.environ["LABS_DEVICE"] = "cpu"  # this study uses no GPU
     machine = cores_label()
     links = [(rate, False) for rate in RATES] + [(None, True)]
     for number, (rate, shared) in enumerate(links, start=1):
-        wanted = SHARED_MEMORY if shared else rate or "as fast as it goes"
+        wanted = SHARED_MEMORY if shared else rate or "fastest link"
         print(f"[{number}/{len(links)}] {wanted}, {rounds} rounds", flush=True)
         records = measure(rate, shared, rounds)
         print(f"\n{_shown(frame(records))}\n", flush=True)

@@ -1,9 +1,9 @@
-"""Which GPUs of a machine are near each other, by `nvidia-smi topo -m`, and where a tensor-parallel group belongs.
+"""Read from `nvidia-smi topo -m` which GPUs are near each other, and where a tensor-parallel group belongs.
 
-    python -m labs_helpers.tensor_parallel.topology            # of this machine; without GPUs, of an example
-    nvidia-smi topo -m | python -m labs_helpers.tensor_parallel.topology -    # of another one
+    python -m labs_helpers.tensor_parallel.topology            # this machine; an example if it has no GPUs
+    nvidia-smi topo -m | python -m labs_helpers.tensor_parallel.topology -    # another machine
 
-What else shows and steers the placement of ranks: placement_settings.py.
+placement_settings.py lists settings that show or control the placement of ranks.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from labs_helpers.launch import program
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.tensor_parallel.placement_settings import SETTINGS
 
-# From near to far, in the words of nvidia-smi's own legend; NV has the number of links behind it.
+# From near to far, by the names in nvidia-smi's legend; the number of links follows NV.
 MEANINGS = {
-    "NV": "NVLink, as many links bonded together as the number says",
+    "NV": "NVLink; the number counts the bonded links",
     "PIX": "PCIe, at most one bridge in between",
     "PXB": "PCIe, several bridges in between, but not the processor's host bridge",
     "PHB": "PCIe through the processor's host bridge",
     "NODE": "PCIe through several host bridges of one NUMA node",
     "SYS": "PCIe and the link between the processors' NUMA nodes",
 }
-# An example of the format, as of four H200 behind NVSwitch, with a network card near each two of them.
+# An example of the format: four H200s behind NVSwitch, with one network card near each pair.
 EXAMPLE = """\
 \tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID
 GPU0\t X \tNV18\tNV18\tNV18\tPIX\tSYS\t0-47,96-143\t0\t\tN/A
@@ -40,22 +40,22 @@ Legend:
   X    = Self
   SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes (e.g., QPI/UPI)
 """
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # the heading is underlined on a terminal
+_COLORS = re.compile(r"\x1b\[[0-9;]*m")  # the heading is underlined on a terminal
 _KIND = re.compile(r"X|NV\d+|PIX|PXB|PHB|NODE|SYS")
 
 Pairs = dict[tuple[str, str], str]
 
 
 def parse(text: str) -> Pairs:
-    """{("GPU0", "GPU1"): "NV18", …} of what `nvidia-smi topo -m` prints, each pair once, network cards too.
+    """Parse the output of `nvidia-smi topo -m` into {("GPU0", "GPU1"): "NV18", …}, with network cards.
 
-    ValueError where there is no such table in the text, or a line of it that cannot be read.
+    Each pair appears once. Raises ValueError if the text has no such table, or a line that cannot be read.
     """
-    lines = _COLOURS.sub("", text).splitlines()
+    lines = _COLORS.sub("", text).splitlines()
     heading = next((line for line in lines if re.match(r"\s*GPU0\s.*CPU Affinity", line)), None)
     if heading is None:
         raise ValueError(
-            "there is no table of `nvidia-smi topo -m` in this text: no heading with GPU0 and CPU Affinity"
+            "this text has no table of `nvidia-smi topo -m`: a heading with GPU0 and CPU Affinity is missing"
         )
     names = heading.partition("CPU Affinity")[0].split()
     pairs: Pairs = {}
@@ -73,14 +73,14 @@ def parse(text: str) -> Pairs:
 
 
 def distance(kind: str) -> int:
-    """0 for NVLink, 5 for SYS."""
+    """Return the rank of a kind of link, from 0 for NVLink to 5 for SYS."""
     return list(MEANINGS).index(re.sub(r"\d+", "", kind))
 
 
 def nearest_groups(pairs: Pairs) -> tuple[str, list[list[str]]]:
-    """(the nearest kind of link between GPUs without its number, the groups in which every two GPUs are that near).
+    """Return (the nearest kind of link between GPUs, the groups in which every pair of GPUs has this link).
 
-    ("", []) where there are fewer than two GPUs.
+    The kind comes without its number. Returns ("", []) for fewer than two GPUs.
     """
     between = {pair: kind for pair, kind in pairs.items() if all(name.startswith("GPU") for name in pair)}
     if not between:
@@ -99,26 +99,28 @@ def nearest_groups(pairs: Pairs) -> tuple[str, list[list[str]]]:
 
 
 def advice(pairs: Pairs) -> str:
-    """Where tensor-parallel groups belong on this machine, in words."""
+    """Explain where tensor-parallel groups belong on this machine."""
     kind, groups = nearest_groups(pairs)
     if not groups:
-        return "There are not two GPUs here: tensor parallelism would have to leave the machine."
+        return "This machine has fewer than two GPUs, so tensor parallelism would have to leave the machine."
     sets = "; ".join(", ".join(group) for group in groups if len(group) > 1)
     lines = [f"The nearest GPUs ({kind}{'#' if kind == 'NV' else ''}) are {sets}."]
     if kind != "NV":
         lines.append(
-            "There is no NVLink: every all-reduce of activations goes over PCIe. Measure tp 2 before you use it."
+            "There is no NVLink, so every all-reduce of activations uses PCIe. Measure tp 2 before you use it."
         )
     lines += [
-        f"A tensor-parallel group of up to {max(map(len, groups))} belongs inside such a set: it talks in every layer.",
-        "Data parallelism, whose all-reduce comes once per step and can be overlapped, goes between sets and machines.",
+        f"Put a tensor-parallel group of up to {max(map(len, groups))} inside one set: it communicates in every layer.",
+        "Use data parallelism between sets and machines: its all-reduce runs once per step and can overlap compute.",
     ]
     return "\n".join(lines)
 
 
 def describe(text: str) -> str:
-    """A machine's links in words: each kind that it has, between whom, what it means, and where tensor parallelism
-    belongs. text: what `nvidia-smi topo -m` prints. ValueError as `parse`."""
+    """Describe each kind of link of a machine, the devices that it joins, and where tensor parallelism belongs.
+
+    text: the output of `nvidia-smi topo -m`. Raises ValueError as `parse` does.
+    """
     pairs = parse(text)
     lines = []
     for kind in sorted(set(pairs.values()), key=lambda kind: (distance(kind), kind)):
@@ -129,7 +131,7 @@ def describe(text: str) -> str:
 
 
 def read() -> str | None:
-    """What `nvidia-smi topo -m` prints here; None where there is none, or it has no table."""
+    """Return the output of `nvidia-smi topo -m` on this machine, or None without a usable table."""
     if shutil.which("nvidia-smi") is None:
         return None
     try:
@@ -142,11 +144,11 @@ def read() -> str | None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = program.Parser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("table", nargs="?", choices=["-"], help="read what `nvidia-smi topo -m` printed from stdin")
+    parser.add_argument("table", nargs="?", choices=["-"], help="read the output of `nvidia-smi topo -m` from stdin")
     given = parser.parse_args(arguments)
     text = sys.stdin.read() if given.table else read()
     if text is None:
-        print("No GPUs here: an example of four that NVSwitch joins, and two network cards.\n")
+        print("This machine has no GPUs. Here is an example: four GPUs joined by NVSwitch, and two network cards.\n")
         text = EXAMPLE
     try:
         print(describe(text))

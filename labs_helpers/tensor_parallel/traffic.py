@@ -1,6 +1,6 @@
-"""What a training step sends, by formula: nothing runs here. The tests hold it against what was counted.
+"""Compute the communication of a training step from a formula, which the tests compare with counted messages.
 
-With A = batch · length · width · itemsize, the bytes of the residual stream, per block:
+A = batch · length · width · itemsize is the size of the residual stream in bytes. Per block:
 
                                 forward                       backward
     Megatron                    2 all-reduces of A            2 all-reduces of A
@@ -8,7 +8,7 @@ With A = batch · length · width · itemsize, the bytes of the residual stream,
     naive                       all-gathers of 3 A and of     reduce-scatters of A and of A · hidden / width,
                                 A · hidden / width            2 all-reduces of A
 
-The ring sends (p − 1) / p of a tensor per all-gather or reduce-scatter and twice that per all-reduce.
+On the ring each rank sends (p − 1) / p of a tensor per all-gather or reduce-scatter, and twice that per all-reduce.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from labs_helpers.transformer.counts import parameters
 
 
 class Sent(NamedTuple):
-    """`calls` collectives on whole tensors of `payload` bytes each."""
+    """A number of `calls` to one collective, each on a whole tensor of `payload` bytes."""
 
     group: str  # "tp" or "dp"
     phase: str  # "forward", "backward" or "gradients"
@@ -42,14 +42,15 @@ def step_traffic(
     scheme: str = "megatron",
     sequence_parallel: bool = False,
 ) -> list[Sent]:
-    """Every collective of one step of a `ParallelTransformer`, as one rank calls them.
+    """Return every collective that one rank calls in a step of a `ParallelTransformer`.
 
-    batch: sequences per model-parallel group. itemsize: bytes per number. (MPI adds 16-bit numbers as float32: 4 there,
-    except for all-gathers.) The gradients' all-reduce over dp counts as one call; buckets only add to the calls.
+    batch: sequences per model-parallel group. itemsize: bytes per number. (MPI adds 16-bit numbers as float32, so use
+    4 there; only all-gathers send 2.) The gradients' all-reduce over dp counts as one call; buckets raise only the
+    number of calls.
     """
     A = batch * length * config.width * itemsize
     hidden = batch * length * config.hidden * itemsize
-    per_token = batch * length * max(itemsize, 4)  # the loss is in float32 at least
+    per_token = batch * length * max(itemsize, 4)  # the loss is computed in float32 or wider
     rows: list[Sent] = []
 
     def add(phase: str, where: str, operation: str, calls: int, payload: int) -> None:
@@ -86,18 +87,18 @@ def step_traffic(
 
 
 def parameters_per_rank(config: TransformerConfig, tp: int) -> int:
-    """Matrices are split, norms are whole on every rank."""
+    """Return the number of parameters on a rank; matrices are split, norms are whole."""
     norms = (2 * config.layers + 1) * config.width
     return (sum(parameters(config).values()) - norms) // tp + norms
 
 
 def bytes_sent(rows: Iterable[Sent], tp: int, dp: int = 1) -> int:
-    """Bytes that leave a rank, round the ring."""
+    """Return the bytes that leave a rank over a ring."""
     sizes = {"tp": tp, "dp": dp}
     return sum(row.calls * ring_bytes(row.operation, row.payload, sizes[row.group]) for row in rows)
 
 
 def messages_sent(rows: Iterable[Sent], tp: int, dp: int = 1) -> int:
-    """Messages that leave a rank, round the ring."""
+    """Return the number of messages that leave a rank over a ring."""
     sizes = {"tp": tp, "dp": dp}
     return sum(row.calls * ring_messages(row.operation, sizes[row.group]) for row in rows)

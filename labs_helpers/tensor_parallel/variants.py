@@ -1,4 +1,4 @@
-"""One training step in many layouts: `Variant` says how the ranks are arranged, `Step` is a rank's part of it."""
+"""One training step in many layouts: `Variant` describes a layout, `Step` runs one rank's part of the step."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PHASES = ("forward", "backward", "average")
 
 @dataclass(frozen=True)
 class Variant:
-    """dp × tp ranks, where the tensor-parallel groups are (see placement.py), and how the model is sharded."""
+    """A layout of dp × tp ranks, the placement of its groups (see placement.py), and the sharding of the model."""
 
     dp: int
     tp: int
     placement: str = "inside"
     scheme: str = "megatron"
     sequence_parallel: bool = False
-    overlap: bool = False  # gradients travel during the backward pass, in buckets of a quarter of them
+    overlap: bool = False  # send gradients during the backward pass, in four buckets
 
     def __str__(self) -> str:
         words = [f"{self.dp} × {self.tp}"]
@@ -43,8 +43,11 @@ class Variant:
 
 
 class Task:
-    """What every variant trains: one model, and one batch of `batch` sequences of `length` tokens for all ranks of comm
-    together, the same on each of them. Called by every rank of comm."""
+    """The model and the batch that every variant trains.
+
+    The batch has `batch` sequences of `length` tokens for all ranks of comm together; every rank holds all of it. Every
+    rank of comm creates the task.
+    """
 
     def __init__(self, comm: Any, config: TransformerConfig, batch: int, length: int) -> None:
         self.comm, self.config = comm, config
@@ -56,10 +59,10 @@ class Task:
 
 
 class Step:
-    """A variant's model with this rank's part of the batch: `run()` is forward, backward, and gradient average.
+    """A variant's model with this rank's part of the batch; `run()` computes forward, backward and gradient average.
 
-    way: "mpi", whose collectives are timed; "own", which are counted; "silent", the compute alone. ValueError and
-    RuntimeError as `place` and ParallelTransformer raise them. Called by every rank of the task.
+    way: "mpi" to time collectives, "own" to count them, "silent" for compute alone. Raises the errors of `place` and
+    ParallelTransformer. Every rank of the task creates the step.
     """
 
     def __init__(self, task: Task, variant: Variant, ranks_per_node: int, way: str = "mpi") -> None:
@@ -82,9 +85,9 @@ class Step:
         self.tokens, self.targets = torch.from_numpy(x), torch.from_numpy(y)
 
     def run(self) -> tuple[Tensor, list[float]]:
-        """(the loss of this rank's sequences, the moments at which the step began and each of PHASES ended)."""
+        """Run a step; return (the loss of this rank's sequences, the times of its start and of each phase's end)."""
         moments = [perf_counter()]
-        self.model.zero_grad(set_to_none=False)  # they stay in their buckets
+        self.model.zero_grad(set_to_none=False)  # gradients stay in their buckets
         loss = self.model.loss(self.tokens, self.targets)
         moments.append(perf_counter())
         loss.backward()
@@ -96,12 +99,15 @@ class Step:
         return loss.detach(), moments
 
     def mean_loss(self) -> float:
-        """Of the whole batch, after a step."""
+        """Run a step and return the mean loss of the whole batch."""
         return float(self.dp.all_reduce(self.run()[0]).item() / self.dp.size)
 
     def timed(self) -> dict[str, float]:
-        """Seconds of a step that all ranks begin together, of its phases, and inside the collectives of each group,
-        which is more than they take where ranks share a core: one that waits lets another compute."""
+        """Return the seconds of a step, of its phases, and inside the collectives of each group; a barrier starts it.
+
+        Where ranks share a core, the time inside collectives is longer than their own: a waiting rank lets another
+        compute.
+        """
         self.reset()
         self.task.comm.Barrier()
         _, moments = self.run()
@@ -110,12 +116,12 @@ class Step:
         return seconds | {name: group.seconds for name, group in self.groups.items()}
 
     def reset(self) -> None:
-        """Counts, and times, from here on."""
+        """Set all counters and timers to zero."""
         for group in self.groups.values():
             group.reset()
 
     def free(self) -> None:
-        """Every rank of comm, in the same order."""
+        """Free the groups; every rank of comm calls this, in the same order."""
         self.average.remove()
         self.mesh.free()
 

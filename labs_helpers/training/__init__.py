@@ -1,4 +1,4 @@
-"""Lab 01's transformer trained on dp × tp ranks: data, steps, checkpoints, progress, records."""
+"""Train lab 01's transformer on dp × tp ranks, with data, checkpoints, progress and records."""
 
 from typing import TYPE_CHECKING
 

@@ -1,12 +1,12 @@
-"""One checkpoint in one file, the same for every layout: whole arrays by name, and what is to be known about them.
+"""One checkpoint in one file, the same for every layout: whole arrays by name, and a header that describes them.
 
     tile-to-cluster checkpoint 1
-    {"step": 40, "losses": […], "arrays": [["model/norm.weight", "<f8", [64]], …], …}      one line of JSON, and spaces
+    {"step": 40, "losses": […], "arrays": [["model/norm.weight", "<f8", [64]], …], …}    one line of JSON, then spaces
     the arrays' bytes, one after the other
-    SHA-256 of all that comes before, 32 bytes
+    SHA-256 of all preceding bytes, 32 bytes
 
-It is written under another name, brought to the disk, and then renamed. So under its own name it is whole or not there,
-at whichever byte the writer was ended.
+The writer uses a temporary name, flushes the file to disk, and then renames it. So a file under the final name is
+complete, no matter when the writer was killed.
 """
 
 from __future__ import annotations
@@ -25,23 +25,25 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 MAGIC = b"tile-to-cluster checkpoint 1\n"
-ALIGNMENT = 64  # where arrays begin, so that arrays of one dtype can be worked with where they lie
+ALIGNMENT = 64  # of the first array, so that NumPy can use the mapped arrays in place
 DIGEST = hashlib.sha256().digest_size
 UNFINISHED = ".part"
 
 
 class Damaged(ValueError):
-    """A file that is not what was written. The message names it."""
+    """Raised for a file that differs from the one written. The message names it."""
 
 
 class Checkpoint(NamedTuple):
     about: dict[str, Any]
-    arrays: dict[str, Array]  # not to be written to
+    arrays: dict[str, Array]  # read-only
 
 
 def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Writes the file, all of it or nothing. about: what JSON knows. OSError, as when the disk is full: then `path` is
-    what it was."""
+    """Write the file completely or not at all. about: JSON values.
+
+    Raises OSError, for instance if the disk is full; `path` is then unchanged.
+    """
     unfinished = path.with_name(path.name + UNFINISHED)
     try:
         with open(unfinished, "wb", buffering=0) as file:
@@ -53,14 +55,16 @@ def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> 
         os.replace(unfinished, path)
     except OSError:
         with suppress(OSError):
-            unfinished.unlink()  # what a full disk needs most is room
+            unfinished.unlink()  # free the space on a full disk
         raise
     _to_disk(path.parent)
 
 
 def read(path: Path) -> Checkpoint:
-    """The checkpoint, whose arrays lie in the file until they are looked at. Damaged: cut off, changed, or another
-    file. FileNotFoundError."""
+    """Read a checkpoint; its arrays are mapped from the file and load on first use.
+
+    Raises Damaged for a file that is truncated, changed or no checkpoint, and FileNotFoundError.
+    """
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if not size:
@@ -68,10 +72,10 @@ def read(path: Path) -> Checkpoint:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     content = memoryview(mapped)
     if content[: len(MAGIC)] != MAGIC[:size]:
-        raise Damaged(f"{path} is no checkpoint")
+        raise Damaged(f"{path} is not a checkpoint")
     whole = hashlib.sha256(content[:-DIGEST]).digest()
     if size < len(MAGIC) + DIGEST or content[-DIGEST:] != whole:
-        raise Damaged(f"{path} is damaged: its {size} bytes are not those that were written")
+        raise Damaged(f"{path} is damaged: its {size} bytes differ from those written")
     end = mapped.find(b"\n", len(MAGIC))
     about = json.loads(mapped[len(MAGIC) : end])
     arrays, at = {}, end + 1
@@ -94,7 +98,7 @@ def _pieces(about: Mapping[str, Any], arrays: Mapping[str, Array]) -> Iterator[b
 
 
 def _to_disk(folder: Path) -> None:
-    """The new name, too, outlives a power cut."""
+    """Flush a folder, so that a new file name survives a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""A run's checkpoints in one folder: the last two, the older one in case that the newer is found damaged."""
+"""A run's checkpoints in one folder: the last two, so the older one remains if the newer is damaged."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ KEPT = 2
 
 
 class Checkpoints:
-    """The folder need not exist. For one process: rank 0's."""
+    """A folder of checkpoints, which need not exist yet. Only rank 0 uses it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def by_step(self) -> dict[int, Path]:
-        """The files that are there, oldest first."""
+        """Return the checkpoint files by step, oldest first."""
         files = self.folder.iterdir() if self.folder.is_dir() else ()
         found = {int(name[1]): file for file in files if (name := NAME.fullmatch(file.name))}
         return dict(sorted(found.items()))
 
     def save(self, step: int, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> Path:
-        """Writes the checkpoint of `step`; then removes those that nobody needs any more, and what writers that were
-        killed have left. OSError, when that was not possible, with the step from which a run can go on."""
+        """Write the checkpoint of `step`, then delete older ones and unfinished files.
+
+        Raises OSError, with the step from which a run can resume, if the file cannot be written.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"step-{step:08d}.checkpoint"
         try:
@@ -38,7 +40,11 @@ class Checkpoints:
         except OSError as error:
             last = max(self.by_step(), default=None)
             told = f"the checkpoint of step {step} could not be written ({error.strerror}); "
-            told += "there is none before" if last is None else f"that of step {last} holds: go on there with --resume"
+            told += (
+                "there is no earlier one"
+                if last is None
+                else f"the one of step {last} is intact: resume there with --resume"
+            )
             raise OSError(error.errno, told, str(path)) from error
         unneeded = list(self.by_step().values())[:-KEPT]
         for file in [*unneeded, *self.folder.glob(f"step-*{UNFINISHED}")]:
@@ -46,8 +52,10 @@ class Checkpoints:
         return path
 
     def latest(self) -> tuple[Checkpoint | None, dict[Path, str]]:
-        """The last whole checkpoint, or None; later files that are damaged, and what of it. Refused: there are some,
-        and all are damaged."""
+        """Return (the last intact checkpoint or None, {damaged later file: message}).
+
+        Raises Refused if there are files and all are damaged.
+        """
         damaged: dict[Path, str] = {}
         for file in reversed(self.by_step().values()):
             try:
@@ -55,32 +63,33 @@ class Checkpoints:
             except Damaged as error:
                 damaged[file] = str(error)
         if damaged:
-            raise Refused("; ".join(damaged.values()) + ". There is none before: start in another folder")
+            raise Refused("; ".join(damaged.values()) + ". There is no earlier checkpoint: start in another folder")
         return None, {}
 
     def set_aside(self, damaged: Iterable[Path]) -> None:
-        """Files that do not count any more, as the run will come to their steps again; kept under another name."""
+        """Rename damaged files, because the run will write checkpoints of their steps again."""
         for file in damaged:
             file.rename(file.with_name(file.name + ".damaged"))
 
     def check_new(self) -> None:
-        """Raises Refused where a new run would mix its checkpoints with those of another."""
+        """Raise Refused if a new run would mix its checkpoints with those of another."""
         if there := self.by_step():
             raise Refused(
-                f"{self.folder} has checkpoints up to step {max(there)}: go on from there with --resume, or name "
-                "another folder"
+                f"{self.folder} has checkpoints up to step {max(there)}: resume with --resume, or choose another folder"
             )
 
     def check_writable(self, nbytes: int = 1) -> None:
-        """Makes the folder, and tries whether it has room for all checkpoints that there are at a time, of `nbytes`
-        each. Refused, if not."""
+        """Create the folder, and raise Refused unless it has room for all checkpoints that exist at the same time.
+
+        nbytes: of each checkpoint.
+        """
         if odd := [path for path in self.by_step().values() if path.is_dir()]:
-            raise Refused(f"{odd[0]} is a folder, but has the name of a checkpoint: give it another name")
+            raise Refused(f"{odd[0]} is a folder, but has the name of a checkpoint: rename it")
         wanted = KEPT + 1 - min(KEPT, len(self.by_step()))
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise Refused(f"no folder for checkpoints at {self.folder}: {error.strerror}") from None
+            raise Refused(f"cannot create the folder {self.folder} for checkpoints: {error.strerror}") from None
         try:
             with ExitStack() as held:
                 for _ in range(wanted):
@@ -90,10 +99,10 @@ class Checkpoints:
             raise Refused(f"no room for {files} in {self.folder}: {error.strerror}") from None
 
     def check_same(self, saved: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
-        """Raises Refused with the first difference between a checkpoint's run and this one (`Settings.identity`)."""
+        """Raise Refused, naming the first difference, if a checkpoint's run is not this one (`Settings.identity`)."""
         for name, value in mine.items():
             if name not in saved or saved[name] != value:
                 there = saved.get(name, "another")
                 raise Refused(
-                    f"the checkpoint in {self.folder} is of a run with {name} {there}, and this one has {value}"
+                    f"the checkpoint in {self.folder} is from a run with {name} {there}, but this run has {value}"
                 )

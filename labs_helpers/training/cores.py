@@ -1,4 +1,4 @@
-"""What MPI is to know before it starts, and how the ranks of one machine share its cores. Imports no PyTorch."""
+"""Set MPI's variables before it starts, and count the cores that a machine's ranks share. Imports no PyTorch."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 from labs_helpers.launch.flavour import BACKGROUND_SUMS, YIELD, own_cores
 
-LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")  # Open MPI's and MPICH's, before MPI has started
+LOCAL_SIZES = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")  # set by Open MPI and MPICH before MPI starts
 
 
 def prepare_mpi() -> None:
-    """Before MPI starts, what Open MPI does well to know, unless the environment has it: which algorithm adds up in the
-    background; and where ranks fill more than half of the cores, that one that waits gives its core to others.
+    """Set Open MPI's variables before MPI starts, unless the environment sets them.
 
-    Ranks that spin while they wait are quicker on cores of their own, and many times slower where those for whom they
-    wait need the core.
+    They choose the algorithm for background reductions and, if ranks fill more than half of the cores, make waiting
+    ranks yield. Spinning ranks are faster on separate cores, but many times slower if the ranks that they wait for need
+    the core.
     """
     here = max(int(os.environ.get(name, 1)) for name in LOCAL_SIZES)
     crowded = 2 * here > len(own_cores())
@@ -24,10 +24,10 @@ def prepare_mpi() -> None:
 
 
 def count_cores(comm: Any) -> int:
-    """Those of this machine that its ranks may run on, all together. Called by every rank."""
+    """Count the cores on which this machine's ranks may run; every rank calls this."""
     from mpi4py import MPI
 
-    neighbours = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    together = set().union(*neighbours.allgather(own_cores()))
-    neighbours.Free()
+    neighbors = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    together = set().union(*neighbors.allgather(own_cores()))
+    neighbors.Free()
     return len(together)

@@ -1,10 +1,11 @@
-"""Real data that every machine has, as sequences of tokens: a batch is a function of the step, whatever the layout.
+"""Real data that every machine has, as sequences of tokens. A batch depends only on the step, not on the layout.
 
-digits: scikit-learn's 1,797 handwritten digits of 8 × 8 pixels, each a sequence of 64 pixels, row by row, and then the
-label. A token says which pixel it is and how grey, 17 · pixel + grey, and is predicted from those before it; so the
-last prediction is the digit. (With tokens that say only how grey, the model first has to find out where it is. That is
-slow, and meanwhile a rounding error grows by five orders of magnitude: no two layouts would have the same loss curve.)
-The last 288 digits are for validation. text: bytes of Python's standard library, see `transformer.text`.
+digits: scikit-learn's 1,797 handwritten digits of 8 × 8 pixels. A sequence holds 64 pixels, row by row, and then the
+label. A token encodes the position and the gray value of a pixel, 17 · pixel + gray. The model predicts each token from
+the previous ones, so its last prediction is the digit. (With tokens for gray values only, the model first has to learn
+positions. That is slow, and meanwhile a rounding error grows by five orders of magnitude, so no two layouts would have
+the same loss curve.) The last 288 digits are for validation.
+text: bytes of Python's standard library, see `transformer.text`.
 """
 
 from __future__ import annotations
@@ -16,37 +17,39 @@ from typing import Any, Protocol
 import numpy as np
 
 from labs_helpers.training.places import on_rank_0
-from labs_helpers.training.settings import DIGITS_LENGTH, GREYS, Refused
+from labs_helpers.training.settings import DIGITS_LENGTH, GRAYS, Refused
 
 Array = np.ndarray[Any, Any]
-Pair = tuple[Array, Array]  # tokens, and for each the one to predict; (sequences, length) of int64
+Pair = tuple[Array, Array]  # (tokens, targets), both (sequences, length) of int64
 
 VALIDATION_DIGITS = 288
 VALIDATION_WINDOWS = 64
 
 
 class Data(Protocol):
-    """fingerprint: of all training data. labelled: whether the last target of a sequence is a class of its own."""
+    """A data set. fingerprint: of all training data. labelled: whether a sequence's last target is its label."""
 
     fingerprint: int
     labelled: bool
     validation: Pair
 
     def batch(self, step: int) -> Pair:
-        """The step's sequences for all ranks together."""
+        """Return the step's sequences for all ranks together."""
         ...
 
 
 def load(comm: Any, name: str, batch: int, length: int, seed: int) -> Data:
-    """The data of `settings.VOCABULARY` by name; `batch` sequences per step, of `length` tokens. Called by every rank;
-    rank 0 alone reads files, and imports scikit-learn, which takes a second."""
+    """Load a data set of `settings.VOCABULARY` by name, with `batch` sequences of `length` tokens per step.
+
+    Every rank calls this; only rank 0 reads files and imports scikit-learn, which takes a second.
+    """
     if name == "text":
         return Text(*on_rank_0(comm, lambda: text_and_windows(length)), batch, length, seed)
     return Digits(on_rank_0(comm, digit_sequences), batch, seed)
 
 
 class Digits:
-    """Sequences are drawn in each step from the first 1,509 digits."""
+    """Sequences drawn in each step from the first 1,509 digits."""
 
     labelled = True
 
@@ -62,7 +65,7 @@ class Digits:
 
 
 class Text:
-    """Windows from random places."""
+    """Windows of text that start at random bytes."""
 
     labelled = False
 
@@ -80,18 +83,19 @@ class Text:
 
 @functools.cache
 def digit_sequences() -> Array:
-    """(1797, 65) of int64, in the data set's order: 64 pixels, and the label, 17 · 64 + the digit."""
+    """Return the digits as (1797, 65) of int64, in order: 64 pixels, then the label, 17 · 64 + the digit."""
     from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
     digits = load_digits()
-    grey = digits.data.astype(np.int64)  # 0 to 16
-    return np.column_stack([grey + GREYS * np.arange(DIGITS_LENGTH), GREYS * DIGITS_LENGTH + digits.target])
+    gray = digits.data.astype(np.int64)  # 0 to 16
+    return np.column_stack([gray + GRAYS * np.arange(DIGITS_LENGTH), GRAYS * DIGITS_LENGTH + digits.target])
 
 
 def text_and_windows(length: int) -> tuple[Array, Pair]:
-    """All bytes to train with, (bytes,) of uint8; and windows that are spread evenly over those to validate with.
+    """Return all training bytes, (bytes,) of uint8, and validation windows spread evenly over the other bytes.
 
-    Refused for a length that these do not have."""
+    Raises Refused if the validation text is shorter than `length`.
+    """
     from labs_helpers.transformer.text import text, validation_sample
 
     try:
@@ -102,5 +106,5 @@ def text_and_windows(length: int) -> tuple[Array, Pair]:
 
 
 def shifted(sequences: Array) -> Pair:
-    """(n, length + 1) → tokens and targets."""
+    """Split sequences (n, length + 1) into tokens and targets, both (n, length)."""
     return sequences[:, :-1].copy(), sequences[:, 1:].copy()

@@ -1,4 +1,4 @@
-"""The options of train_2d.py."""
+"""The command-line options of train_2d.py."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ USUAL = Settings()
 
 
 class Parser(program.Parser):
-    """Raises Refused where argparse would print and exit, which every rank would do."""
+    """A parser that raises Refused instead of printing and exiting on every rank."""
 
     def error(self, message: str) -> NoReturn:
         raise Refused(message)
 
 
 def make_parser(doc: str) -> Parser:
-    """doc: the script's docstring, shown by --help."""
+    """Return the parser. doc: the script's docstring, shown by --help."""
     parser = Parser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, limit=24 * program.HOUR)
 
     def add(name: str, kind: Any, metavar: str, told: str, default: Any = None) -> None:
@@ -36,35 +36,37 @@ def make_parser(doc: str) -> Parser:
 
     add("--dp", int, "N", "data-parallel ranks, each with a part of the batch", 1)
     add("--tp", int, "N", "tensor-parallel ranks, each with a part of the model", 1)
-    choose("--data", "what to learn: handwritten digits pixel by pixel and then their label, or Python source bytes")
+    choose("--data", "train on handwritten digits (pixels, then the label) or on the bytes of Python source")
     add("--steps", int, "N", "", USUAL.steps)
-    add("--batch", int, "N", "sequences per step, of all ranks together", USUAL.batch)
-    add("--length", int, "N", f"tokens per sequence of text; default: {DIGITS_LENGTH}, which a digit always has")
-    parser.add_argument("--size", choices=SIZES, help="of the model, instead of 2 layers of width 64 with 8 heads")
-    add("--width", int, "N", "of the residual stream")
+    add("--batch", int, "N", "sequences per step on all ranks together", USUAL.batch)
+    add("--length", int, "N", f"tokens per sequence of text; default: {DIGITS_LENGTH}, the fixed length of a digit")
+    parser.add_argument("--size", choices=SIZES, help="model size, instead of 2 layers of width 64 with 8 heads")
+    add("--width", int, "N", "width of the residual stream")
     add("--layers", int, "N", "")
     add("--heads", int, "N", "")
-    add("--lr", float, "RATE", "the highest learning rate", USUAL.lr)
-    choose("--dtype", "of the parameters")
-    add("--seed", int, "N", "of the weights and of the order of the data", USUAL.seed)
-    choose("--scheme", "where the layers communicate")
+    add("--lr", float, "RATE", "peak learning rate", USUAL.lr)
+    choose("--dtype", "dtype of the parameters")
+    add("--seed", int, "N", "seed for the weights and the order of the data", USUAL.seed)
+    choose("--scheme", "how the layers are split")
     parser.add_argument("--sequence-parallel", action="store_true", help="split the norms along the sequence")
     choose("--way", "the MPI library's collectives, the course's own, or torch.distributed (NCCL on GPUs, else gloo)")
-    add("--bucket-mb", float, "MB", "of gradients that travel together", USUAL.bucket_mb)
-    add("--threads", int, "N", "of PyTorch per rank: more where there are cores left, and layers large enough", 1)
-    add("--checkpoint", Path, "FOLDER", "save checkpoints there; the last two stay")
-    add("--every", int, "N", "steps between checkpoints; default: a tenth of all")
-    parser.add_argument("--resume", action="store_true", help="go on from the folder's last checkpoint, if it has one")
-    add("--report", int, "N", "steps between lines of progress; default: a twentieth of all")
-    add("--out", Path, "RECORDS", "JSON Lines file to append time, bytes, memory and the loss curve to")
+    add("--bucket-mb", float, "MB", "size of a bucket of gradients", USUAL.bucket_mb)
+    add("--threads", int, "N", "PyTorch threads per rank; use more if cores are free and layers are large", 1)
+    add("--checkpoint", Path, "FOLDER", "save checkpoints there and keep the last two")
+    add("--every", int, "N", "steps between checkpoints; default: a tenth of all steps")
+    parser.add_argument(
+        "--resume", action="store_true", help="resume from the folder's last checkpoint, if there is one"
+    )
+    add("--report", int, "N", "steps between lines of progress; default: a twentieth of all steps")
+    add("--out", Path, "RECORDS", "append time, bytes, memory and the loss curve to this JSON Lines file")
     return parser
 
 
 def parse(arguments: list[str], doc: str, ranks: int) -> Settings:
-    """The Settings of a command line, for `ranks` ranks. Refused, if they cannot be."""
+    """Parse a command line into Settings for `ranks` ranks; raise Refused if they are impossible."""
     parser = make_parser(doc)
     given = vars(parser.parse_args(arguments))
-    del given["limit"]  # of the process, not of the training
+    del given["limit"]  # the process's time limit, not a training setting
     shape = {name: given.pop(name) for name in ("size", "width", "layers", "heads")}
     given["length"] = DIGITS_LENGTH if given["length"] is None else given["length"]
     try:

@@ -1,4 +1,4 @@
-"""Where each rank stands and works: its groups and its device; and what rank 0 does for all."""
+"""Give each rank its groups and its device, and run functions on rank 0 for all ranks."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Value = TypeVar("Value")
 
 
 class Place(NamedTuple):
-    """One rank's: the groups that it is in, and PyTorch's name of the device that it works on."""
+    """One rank's groups, and PyTorch's name of its device."""
 
     mesh: Mesh
     device: str
-    starter: bool  # whether it has started torch.distributed, which it then ends
+    starter: bool  # whether this rank started torch.distributed and has to end it
 
 
 def on_this_machine(comm: Any) -> tuple[int, int]:
-    """This rank's number among those that share memory with it, and how many they are. Called by every rank."""
+    """Return this rank's index on its machine and the number of ranks there; every rank calls this."""
     from mpi4py import MPI
 
-    neighbours = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    rank, size = neighbours.Get_rank(), neighbours.Get_size()
-    neighbours.Free()
+    neighbors = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    rank, size = neighbors.Get_rank(), neighbors.Get_size()
+    neighbors.Free()
     return rank, size
 
 
 def take_place(comm: Any, settings: Settings) -> Place:
-    """This rank's place in the mesh of `settings.axes`. Called by every rank of comm."""
+    """Return this rank's place in the mesh of `settings.axes`; every rank of comm calls this."""
     if settings.way != "torch":
         return Place(Mesh(connect(settings.way, comm), settings.axes), "cpu", False)
     import torch
@@ -53,7 +53,7 @@ def take_place(comm: Any, settings: Settings) -> Place:
 
 
 def leave(place: Place) -> None:
-    """Ends what `take_place` has started; after the last communication."""
+    """End torch.distributed if `take_place` started it; call this after the last communication."""
     if place.starter:
         import torch.distributed as dist
 
@@ -61,8 +61,10 @@ def leave(place: Place) -> None:
 
 
 def on_rank_0(comm: Any, function: Callable[[], Value]) -> Value:
-    """What `function()` returns on rank 0, alone there, on every rank. Refused on every rank, if it raises that, or an
-    error of files or memory."""
+    """Call `function()` on rank 0 only, and return its result on every rank.
+
+    Raises Refused on every rank if the function raises it, OSError or MemoryError.
+    """
     answer = None
     if comm.Get_rank() == 0:
         try:

@@ -1,4 +1,4 @@
-"""What a run says while it goes on."""
+"""Report the progress of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from statistics import fmean
 
 
 def duration(seconds: float) -> str:
-    """'0.4 s', '40 s', '3 min', '2 h 05 min'."""
+    """Format seconds as '0.4 s', '40 s', '3 min' or '2 h 05 min'."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 100:
@@ -17,14 +17,13 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Of a run of `steps` steps, `done` of which were done before."""
+    """The progress of a run of `steps` steps, `done` of which were completed before."""
 
     def __init__(self, steps: int, done: int = 0) -> None:
         self.steps, self.before, self.begun = steps, done, time.perf_counter()
 
     def line(self, done: int, losses: list[float]) -> str:
-        """After step `done`: the mean of `losses`, those since the last line, and how long the rest takes at the mean
-        speed until here."""
+        """Return the line after step `done`: the mean loss since the last line, and the estimated time left."""
         spent = (time.perf_counter() - self.begun) / max(1, done - self.before)
         left = f", {duration(spent * (self.steps - done))} left" if done < self.steps else ""
         step = f"step {done:>{len(str(self.steps))}} of {self.steps}"

@@ -1,4 +1,4 @@
-"""What a run measured, as records: one per tensor-parallel group, and one of the loss curve."""
+"""Turn a run's measurements into records: one per tensor-parallel group, and one with the loss curve."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labs_helpers.training.trainer import Trainer
 from labs_helpers.transformer.counts import parameters
 
 STUDY = Study("train_2d", "mpirun -n 8 python -m mpi4py mpi_scripts/train_2d.py --dp 2 --tp 4")
-COLUMNS = (  # of `table`: heading, key, unit
+COLUMNS = (  # the columns of `table`: heading, key, unit
     ("ms per step", "step_ms", 1),
     ("KB sent", "bytes_sent", 1e3),
     ("by formula", "bytes_by_formula", 1e3),
@@ -28,11 +28,11 @@ COLUMNS = (  # of `table`: heading, key, unit
     ("peak RSS MB", "peak_rss_bytes", 1e6),
 )
 MEMORY = ("parameter_bytes", "optimizer_bytes", "peak_rss_bytes")
-WARM_UP = 1  # steps that are not timed: memory is taken and code is loaded in the first
+WARM_UP = 1  # untimed steps; the first one allocates memory and loads code
 
 
 class Measured(NamedTuple):
-    """One rank's. bytes and messages per step; buckets: of gradients; the rest in bytes."""
+    """One rank's measurements: bytes and messages per step, the number of gradient buckets, and memory in bytes."""
 
     step_s: list[float]
     bytes_sent: int
@@ -46,7 +46,7 @@ class Measured(NamedTuple):
 
 
 def measured(trainer: Trainer, step_s: list[float]) -> Measured:
-    """Of this rank. step_s: seconds of each of the steps of this process."""
+    """Return this rank's measurements. step_s: the seconds of each step in this process."""
     import torch
 
     model, device = trainer.model, trainer.place.device
@@ -64,7 +64,7 @@ def measured(trainer: Trainer, step_s: list[float]) -> Measured:
 
 
 def formula(settings: Settings, buckets: int) -> tuple[int, int]:
-    """(bytes, messages) that a rank sends per step, `traffic.step_traffic`'s. buckets: messages are sent for each."""
+    """Return (bytes, messages) that a rank sends per step, by formula. buckets: each sends its own messages."""
     itemsize = np.dtype(settings.dtype).itemsize
     batch = settings.batch // settings.dp
     rows = step_traffic(
@@ -77,7 +77,7 @@ def formula(settings: Settings, buckets: int) -> tuple[int, int]:
 
 
 def run_record(settings: Settings) -> dict[str, Any]:
-    """What all records of a run begin with."""
+    """Return the fields that all records of a run share."""
     config = settings.config
     names = "dp tp scheme sequence_parallel way bucket_mb threads dtype data batch length seed".split()
     shape = {name: getattr(config, name) for name in ("vocabulary", "layers", "width", "heads", "kv_heads", "hidden")}
@@ -86,11 +86,11 @@ def run_record(settings: Settings) -> dict[str, Any]:
 
 
 def group_record(settings: Settings, dp_idx: int, ranks: dict[int, Measured]) -> dict[str, Any]:
-    """Of one tensor-parallel group: times are the slowest rank's, the others the largest of all ranks'.
+    """Return the record of one tensor-parallel group, with the slowest rank's times and the largest other values.
 
-    ranks: by their number. Nothing of a step where this process has done none, and no time where it has done one.
-    counted: "messages", each by itself, or "calls", whose messages are taken to go round the ring. peak_rss_bytes: of
-    the process, with Python and PyTorch.
+    ranks: by rank number. The record has no bytes if this process ran no step, and no times if it ran only one.
+    counted: "messages", each counted, or "calls", whose messages are computed for a ring. peak_rss_bytes: of the
+    process, with Python and PyTorch.
     """
     each = list(ranks.values())
     record = run_record(settings) | {"kind": "group", "dp_idx": dp_idx, "ranks": list(ranks)}
@@ -114,7 +114,7 @@ def group_record(settings: Settings, dp_idx: int, ranks: dict[int, Measured]) ->
 
 
 def table(records: list[dict[str, Any]]) -> str:
-    """A line per tensor-parallel group; a dash where nothing was measured."""
+    """Format one line per tensor-parallel group, with a dash for values that were not measured."""
     lines = ["  ".join(["ranks", *(heading for heading, _, _ in COLUMNS)])]
     for record in (record for record in records if record["kind"] == "group"):
         ranks = "-".join(str(rank) for rank in dict.fromkeys((record["ranks"][0], record["ranks"][-1])))

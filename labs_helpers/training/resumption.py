@@ -1,4 +1,4 @@
-"""From a checkpoint, which rank 0 reads, to the ranks of any layout."""
+"""Resume from a checkpoint that rank 0 reads, on the ranks of any layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labs_helpers.training.places import on_rank_0
 
 
 class Resumed:
-    """A checkpoint whose arrays only rank 0 has. damaged: a sentence for each later file that was none."""
+    """A checkpoint whose arrays only rank 0 holds. damaged: one sentence per later file that is unusable."""
 
     def __init__(self, comm: Any, mine: Checkpoint | None, header: tuple[int, list[float], Any, list[str]]) -> None:
         self.comm, self.mine = comm, mine
@@ -24,18 +24,19 @@ class Resumed:
         return list(self.kinds)
 
     def whole(self, name: str) -> Array:
-        """The array of this name, on every rank. Called by all, with the same names in the same order."""
+        """Return an array on every rank; all ranks call this with the same names in the same order."""
         kind, shape = self.kinds[name]
-        # A copy: some of MPICH's algorithms write to the root's buffer, too, which lies in a file that is only read.
+        # Copy it, because some of MPICH's algorithms write to the root's buffer, but this file is mapped read-only.
         array = np.array(self.mine.arrays[name]) if self.mine else np.empty(shape, kind)
         self.comm.Bcast(array)
         return array
 
 
 def find_checkpoint(comm: Any, folder: Checkpoints, run: Mapping[str, Any]) -> Resumed | None:
-    """The folder's last whole checkpoint, if it has one. Called by every rank; damaged files are set aside.
+    """Return the folder's last intact checkpoint, or None if it has none; every rank calls this.
 
-    run: what decides about the loss curve. Refused on every rank where the checkpoint's differs, or all are damaged.
+    Renames damaged files. run: the settings that determine the loss curve. Raises Refused on every rank if the
+    checkpoint's settings differ, or if all files are damaged.
     """
     found: list[Checkpoint] = []
 

@@ -1,4 +1,4 @@
-"""A whole run on this communicator's ranks: from the first weights or a checkpoint to the report."""
+"""Run a training from the first weights or a checkpoint to the report, on the ranks of a communicator."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ Say = Callable[[str], None]
 
 
 class Report(NamedTuple):
-    """The same on every rank, but for the records, which rank 0 has. losses: of all steps, also of those before a
-    resumption; validation: see `Trainer.validate`; first_step: how many steps were done before."""
+    """The result of a run, the same on every rank except for the records, which only rank 0 holds.
+
+    losses: of all steps, including those before a resumption. validation: see `Trainer.validate`. first_step: the
+    number of steps completed before this run.
+    """
 
     losses: list[float]
     validation: dict[str, float]
@@ -36,7 +39,7 @@ class Report(NamedTuple):
 
     def __str__(self) -> str:
         accuracy = self.validation.get("validation_accuracy")
-        right = "" if accuracy is None else f", {accuracy:.1%} of the digits recognised"
+        right = "" if accuracy is None else f", {accuracy:.1%} of the digits recognized"
         return (
             f"loss {self.losses[0]:.4f} → {self.losses[-1]:.4f}; validation: loss "
             f"{self.validation['validation_loss']:.4f}{right}; {duration(self.seconds)} for "
@@ -45,10 +48,10 @@ class Report(NamedTuple):
 
 
 def train(comm: Any, settings: Settings, say: Say = print) -> Report:
-    """Trains as `settings` say. Called by every rank of comm; rank 0 says how far it is.
+    """Train according to `settings`, and return the report; every rank of comm calls this. Rank 0 reports progress.
 
-    Refused, on every rank and before any training: settings that cannot be, files and folders that cannot be used,
-    a checkpoint of another run. FloatingPointError: the loss is no number any more.
+    Raises Refused on every rank, before any training, for impossible settings, unusable files or folders, or a
+    checkpoint of another run. Raises FloatingPointError if the loss becomes NaN or infinite.
     """
     begun = time.perf_counter()
     settings.check(comm.Get_size())
@@ -65,10 +68,10 @@ def train(comm: Any, settings: Settings, say: Say = print) -> Report:
         trainer.load_whole_state(resumed.step, resumed.names, resumed.whole)
         losses = resumed.losses
         for sentence in resumed.damaged:
-            tell(f"{sentence}; it is set aside")
-        tell(f"going on behind step {trainer.step} of {settings.checkpoint}")
+            tell(f"{sentence}; it was renamed to *.damaged")
+        tell(f"resuming after step {trainer.step} from {settings.checkpoint}")
     elif settings.resume:
-        tell(f"no checkpoint in {settings.checkpoint} yet: from the beginning")
+        tell(f"no checkpoint in {settings.checkpoint} yet: starting from step 0")
     first_step = trainer.step
     step_s = run_steps(trainer, losses, folder, identity, tell)
     validation = trainer.validate()
@@ -81,7 +84,7 @@ def train(comm: Any, settings: Settings, say: Say = print) -> Report:
 def run_steps(
     trainer: Trainer, losses: list[float], folder: Checkpoints | None, identity: dict[str, Any], tell: Say
 ) -> list[float]:
-    """The steps that are left, with checkpoints and progress; appends each step's loss, returns each step's seconds."""
+    """Run the remaining steps with checkpoints and progress; append each step's loss, return each step's seconds."""
     settings = trainer.settings
     progress = Progress(settings.steps, trainer.step)
     new, step_s = [], []
@@ -108,17 +111,17 @@ def run_steps(
 
 
 def checkpoint_bytes(settings: Settings) -> int:
-    """Of one file, about: the arrays, and the losses in decimal digits."""
+    """Estimate the bytes of one checkpoint file: the arrays, and the losses in decimal digits."""
     itemsize = getattr(torch, settings.dtype).itemsize
     return len(PARTS) * sum(parameters(settings.config).values()) * itemsize + 24 * settings.steps
 
 
 def nothing(line: str) -> None:
-    """What the other ranks say."""
+    """Print nothing; ranks other than 0 use this in place of `say`."""
 
 
 def all_records(settings: Settings, report: Report, each: list[records.Measured]) -> list[dict[str, Any]]:
-    """On rank 0. each: of all ranks."""
+    """Return a run's records, on rank 0. each: the measurements of all ranks."""
     groups = []
     for dp_idx in range(settings.dp):
         ranks = ranks_at(settings.axes, {"dp": dp_idx})
@@ -136,14 +139,14 @@ def all_records(settings: Settings, report: Report, each: list[records.Measured]
 
 
 def check_files(settings: Settings, folder: Checkpoints | None) -> None:
-    """Raises Refused where records or checkpoints could not be written, or would be mixed with another run's."""
+    """Raise Refused if records or checkpoints could not be written, or would mix with those of another run."""
     if settings.out is not None:
         if settings.out.is_dir():
-            raise Refused(f"no file for records can be at {settings.out}: there is a folder")
+            raise Refused(f"cannot write records to {settings.out}: it is a folder")
         try:
             try_to_write(settings.out)
         except OSError as error:
-            raise Refused(f"no file for records can be at {settings.out}: {error.strerror}") from None
+            raise Refused(f"cannot write records to {settings.out}: {error.strerror}") from None
     if folder is not None:
         folder.check_writable(checkpoint_bytes(settings))
         if not settings.resume:

@@ -1,4 +1,4 @@
-"""What a run is: everything that train_2d.py can be told, checked before anything starts. Imports no PyTorch."""
+"""The settings of a run of train_2d.py, checked before anything starts. Imports no PyTorch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from labs_helpers.tensor_parallel.layouts import check_layout
 from labs_helpers.transformer import SIZES, TransformerConfig
 
 DIGITS_LENGTH = 64  # pixels
-GREYS = 17
-# digits: a token per pixel and grey value, 10 labels, and 6 that are not used, so that 16 ranks can share them all.
-VOCABULARY = {"digits": DIGITS_LENGTH * GREYS + 10 + 6, "text": 256}
+GRAYS = 17
+# digits: one token per pixel and gray value, 10 labels, and 6 unused tokens, so 16 ranks can split the vocabulary.
+VOCABULARY = {"digits": DIGITS_LENGTH * GRAYS + 10 + 6, "text": 256}
 CHOICES = {
     "data": tuple(VOCABULARY),
     "dtype": ("float32", "float64"),
@@ -27,7 +27,7 @@ LINES_PER_RUN = 20
 
 
 class Refused(ValueError):
-    """A run that cannot be, said before it starts, on every rank."""
+    """Raised on every rank, before the run starts, for a run that is not possible."""
 
 
 def make_config(
@@ -38,15 +38,18 @@ def make_config(
     layers: int | None = None,
     heads: int | None = None,
 ) -> TransformerConfig:
-    """The transformer for `data` and sequences of `length` tokens.
+    """Return the transformer for `data` and sequences of `length` tokens.
 
-    size: a name of `SIZES`, or None for one that trains in seconds and that 8 ranks can share. width, layers, heads:
-    in place of its own. ValueError: sizes that do not go together.
+    size: a name of `SIZES`, or None for a model that trains in seconds and that 8 ranks can split. width, layers,
+    heads: replace those of the size. Raises ValueError for incompatible sizes.
     """
     config = SIZES[size] if size else TransformerConfig(VOCABULARY[data], layers=2, width=64, heads=8, hidden=192)
     changes: dict[str, Any] = {"vocabulary": VOCABULARY[data], "context": length}
     if width is not None:
-        changes |= {"width": width, "hidden": -(-8 * width // (3 * 64)) * 64}  # SwiGLU's 8/3, in steps of 64
+        changes |= {
+            "width": width,
+            "hidden": -(-8 * width // (3 * 64)) * 64,
+        }  # SwiGLU's 8/3 · width, rounded up to a multiple of 64
     if layers is not None:
         changes["layers"] = layers
     if heads is not None:
@@ -56,7 +59,7 @@ def make_config(
 
 @dataclass(frozen=True)
 class Settings:
-    """A run on dp × tp ranks. batch: sequences per step on all ranks together, of `length` tokens each."""
+    """The settings of a run on dp × tp ranks. batch: sequences per step on all ranks, each of `length` tokens."""
 
     dp: int = 1
     tp: int = 1
@@ -67,26 +70,26 @@ class Settings:
     length: int = DIGITS_LENGTH
     lr: float = 5e-3  # the peak of `transformer.train.learning_rate`
     dtype: str = "float32"
-    seed: int = 0  # of the weights and of the order of the data
+    seed: int = 0  # for the weights and the order of the data
     scheme: str = "megatron"
     sequence_parallel: bool = False
     way: str = "mpi"
     bucket_mb: float = 0.25
-    threads: int = 1  # PyTorch's, per rank
-    checkpoint: Path | None = None  # the folder
-    every: int | None = None  # steps between checkpoints; None: a tenth of all
+    threads: int = 1  # of PyTorch per rank
+    checkpoint: Path | None = None  # the folder of checkpoints
+    every: int | None = None  # steps between checkpoints; None: a tenth of all steps
     resume: bool = False
-    report: int | None = None  # steps between lines of progress; None: a twentieth of all
+    report: int | None = None  # steps between lines of progress; None: a twentieth of all steps
     out: Path | None = None  # file for the records
 
     @property
     def axes(self) -> dict[str, int]:
-        """The sizes of the mesh, from the slowest axis to the fastest: neighbours share a model, and most bytes."""
+        """The sizes of the mesh, slowest axis first; neighboring ranks share a model, which sends the most bytes."""
         return {"dp": self.dp, "tp": self.tp}
 
     @property
     def checkpoint_every(self) -> int:
-        """Steps from one checkpoint to the next; the last step has one in any case."""
+        """Steps from one checkpoint to the next; the last step always saves one."""
         return self.every or max(1, self.steps // CHECKPOINTS_PER_RUN)
 
     @property
@@ -95,7 +98,7 @@ class Settings:
         return self.report or max(1, self.steps // LINES_PER_RUN)
 
     def check(self, ranks: int) -> None:
-        """Raises Refused, with a sentence for whoever typed the options, unless `ranks` ranks can do this run."""
+        """Raise Refused, with a message for the command line, unless `ranks` ranks can do this run."""
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise Refused(f"{name} is {getattr(self, name)!r}, not one of {', '.join(choices)}")
@@ -113,7 +116,7 @@ class Settings:
         if self.checkpoint is None and (self.resume or self.every):
             raise Refused(f"{'resume' if self.resume else 'every'} needs a folder of checkpoints (--checkpoint FOLDER)")
         if self.scheme == "naive" and self.sequence_parallel:
-            raise Refused("the naive scheme splits no sequence: sequence_parallel goes with megatron")
+            raise Refused("the naive scheme has no sequence parallelism: use sequence_parallel with megatron")
         try:
             check_layout(ranks, self.dp, self.tp, self.config)
             check_divides("batch", self.batch, "dp", self.dp)
@@ -123,7 +126,9 @@ class Settings:
             raise Refused(str(error)) from None
 
     def identity(self) -> dict[str, Any]:
-        """What decides about the loss curve, by name: a checkpoint goes on in a run that has the same. The layout, the
-        scheme, the way and the like are not in it."""
+        """Return the settings that determine the loss curve, by name; a run can resume a checkpoint with the same ones.
+
+        Layout, scheme and way may differ.
+        """
         names = ("data", "dtype", "length", "batch", "steps", "lr", "seed")
         return {name: getattr(self, name) for name in names} | dataclasses.asdict(self.config)

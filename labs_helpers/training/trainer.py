@@ -1,4 +1,4 @@
-"""One rank's part of the training: its model and optimizer, a step, and its state to and from whole tensors."""
+"""One rank's part of the training: model, optimizer, steps, and conversion of its state to and from whole tensors."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from labs_helpers.transformer.attentions import sdpa
 from labs_helpers.transformer.train import adamw, learning_rate
 
 MAX_NORM = 1.0
-MOMENTS = ("exp_avg", "exp_avg_sq")  # AdamW's
-PARTS = ("model", *MOMENTS)  # of a checkpoint
+MOMENTS = ("exp_avg", "exp_avg_sq")  # AdamW's moments
+PARTS = ("model", *MOMENTS)  # the parts of a checkpoint
 
 
 def first_weights(settings: Settings) -> dict[str, Tensor]:
-    """The whole model's, drawn from the seed alone: the same on every rank of every layout."""
+    """Draw the whole model's weights from the seed; they are the same on every rank of every layout."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         full = Transformer(settings.config)
@@ -34,8 +34,11 @@ def first_weights(settings: Settings) -> dict[str, Tensor]:
 
 
 class Trainer:
-    """`step` counts the steps that are done. sent: (bytes, messages) that left this rank in the last step, without the
-    eight bytes from which the gradients' norm is summed."""
+    """One rank's model and optimizer in a mesh.
+
+    step: the number of completed steps. sent: (bytes, messages) that left this rank in the last step, without the eight
+    bytes of the gradient norm.
+    """
 
     def __init__(self, settings: Settings, place: Place, data: Data) -> None:
         self.settings, self.place, self.data = settings, place, data
@@ -51,14 +54,14 @@ class Trainer:
         self.sent = (0, 0)
 
     def train_step(self) -> Tensor:
-        """One step on this rank's part of the batch; returns its mean loss, on the device."""
+        """Run one step on this rank's part of the batch; return its mean loss, a tensor on the device."""
         settings, groups = self.settings, self.place.mesh.values()
         tokens, targets = self.mine(*self.data.batch(self.step))
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, settings.steps, settings.lr)
         for each in groups:
             each.reset()
-        self.optimizer.zero_grad(set_to_none=False)  # the gradients stay where the buckets have them
+        self.optimizer.zero_grad(set_to_none=False)  # the gradients stay in their buckets
         loss = self.model.loss(tokens, targets)
         loss.backward()
         self.gradients.finish()
@@ -71,28 +74,31 @@ class Trainer:
         return loss.detach()
 
     def wait_for_device(self) -> None:
-        """Until a GPU has done what it was told."""
+        """Wait until a GPU has finished its work."""
         if self.place.device != "cpu":
             torch.cuda.synchronize()
 
     def mine(self, tokens: Array, targets: Array) -> tuple[Tensor, Tensor]:
-        """This rank's part of a batch, on its device."""
+        """Return this rank's part of a batch on its device."""
         x, y = split_data(tokens, targets, 1, self.dp.size, self.dp.rank)
         return torch.from_numpy(x).to(self.place.device), torch.from_numpy(y).to(self.place.device)
 
     def mean_losses(self, losses: list[Tensor]) -> list[float]:
-        """The whole batches' losses from `train_step`'s. Called by every rank."""
+        """Average the losses of `train_step` over the data-parallel ranks; every rank calls this."""
         return (self.dp.all_reduce(torch.stack(losses)) / self.dp.size).tolist() if losses else []
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
-        """{"validation_loss": nats per token}, and of labelled data "validation_accuracy": the share of sequences whose
-        last target has the largest logit of all tokens. Called by every rank; each model takes a part of the data."""
+        """Return {"validation_loss": nats per token}, with "validation_accuracy" for labeled data.
+
+        The accuracy is the share of sequences whose last target has the largest logit. Every rank calls this; each copy
+        of the model validates on a part of the data.
+        """
         tp, dp = self.tp, self.dp
         x, y = (torch.from_numpy(part).tensor_split(dp.size)[dp.rank] for part in self.data.validation)
-        at_once = self.settings.batch // dp.size
+        sequences_per_call = self.settings.batch // dp.size
         total = torch.zeros(3, dtype=torch.float64, device=self.place.device)  # of losses, right answers, sequences
-        for tokens, targets in zip(x.split(at_once), y.split(at_once), strict=True):
+        for tokens, targets in zip(x.split(sequences_per_call), y.split(sequences_per_call), strict=True):
             if len(tokens):
                 tokens, targets = tokens.to(total.device), targets.to(total.device)
                 logits = self.model(tokens)
@@ -104,8 +110,10 @@ class Trainer:
         return {"validation_loss": loss_sum / sequences, **accuracy}
 
     def whole_state(self) -> dict[str, Array]:
-        """Parameters and AdamW's moments of the whole model, such as "exp_avg/norm.weight", on the first rank of `tp`;
-        elsewhere {}. Called by the ranks of one model: they gather, and others need not wait.
+        """Return the whole model's parameters and AdamW moments, by names such as "exp_avg/norm.weight".
+
+        Only the first rank of `tp` gets them; the others get {}. The ranks of one model call this together; other
+        copies need not wait.
         """
         whole: dict[str, Array] = {}
         for part in PARTS:
@@ -115,8 +123,8 @@ class Trainer:
         return whole
 
     def load_whole_state(self, step: int, names: Iterable[str], whole: Callable[[str], Array]) -> None:
-        """Goes on behind `step`. whole(name): the array of that name in `whole_state`; it is called for all names in
-        their order, part by part."""
+        """Load a state after `step` steps. whole(name) returns that array of `whole_state`, and is called for all names
+        in order, one part after the other."""
         for part in PARTS:
             mine = [name for name in names if name.startswith(f"{part}/")]
             full = {name.partition("/")[2]: torch.tensor(whole(name)) for name in mine}
@@ -129,7 +137,7 @@ class Trainer:
         self.step = step
 
     def _tensors(self, part: str) -> dict[str, Tensor]:
-        """This rank's own, by the parameter's name; moments are made where there are none yet."""
+        """Return this rank's tensors of a part by parameter name; create the moments if they do not exist yet."""
         parameters = dict(self.model.named_parameters())
         if part == "model":
             return {name: p.detach() for name, p in parameters.items()}

@@ -196,7 +196,7 @@ def test_every_native_function_can_be_raced_and_ours_that_is_wrong_is_not_timed(
     ("bench", "--out", "no/such/file.jsonl", "is in a folder that does not exist"),
     ("check", "--ranks-per-node", "0", "0 is not a number from 1 up"),
     ("check", "--sizes", "-1", "-1 is negative"),
-    ("check", "--dtypes", "bool", "bool holds no numbers"),
+    ("check", "--dtypes", "bool", "bool does not hold numbers"),
 ])  # fmt: skip
 def test_options_that_make_no_sense_are_refused_before_anything_runs(script, option, value, told, monkeypatch, capsys):
     mpi4py.rc(

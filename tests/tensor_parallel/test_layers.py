@@ -31,8 +31,8 @@ def test_cross_entropy_never_gathers_the_logits(results):
             assert loss < min(bound, 1e-4) and gradient < bound and unchanged, (name, loss, gradient)
             tokens, itemsize = {"shifted by 10⁴": 3}.get(name, 10), 8 if bound < 1e-10 else 4
             assert calls == {"all_reduce": 2} and payload == 3 * tokens * itemsize
-        assert errors["too large"] == "tokens go from 12 to 12, the vocabulary from 0 to 11"
-        assert errors["negative"] == "tokens go from -1 to -1, the vocabulary from 0 to 11"
+        assert errors["too large"] == "tokens range from 12 to 12, but the vocabulary from 0 to 11"
+        assert errors["negative"] == "tokens range from -1 to -1, but the vocabulary from 0 to 11"
 
 
 class Two:
@@ -46,7 +46,7 @@ def test_what_does_not_divide_is_refused():
         RowParallelLinear(5, 4, Two())
     with pytest.raises(ValueError, match="vocabulary is 5"):
         VocabularyParallelEmbedding(5, 4, Two())
-    with pytest.raises(IndexError, match="tokens go from 0 to 6, the vocabulary from 0 to 5"):
+    with pytest.raises(IndexError, match="tokens range from 0 to 6, but the vocabulary from 0 to 5"):
         VocabularyParallelEmbedding(6, 4, Two())(torch.tensor([[0, 6]]))
 
 

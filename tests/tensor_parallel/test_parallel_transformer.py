@@ -93,7 +93,7 @@ def test_refusals_in_words():
         ParallelTransformer(dataclasses.replace(cases.CONFIG, vocabulary=61), Four())
     with pytest.raises(ValueError, match="scheme is 'smart'"):
         ParallelTransformer(cases.CONFIG, Four(), scheme="smart")
-    with pytest.raises(ValueError, match="naive one splits no sequence"):
+    with pytest.raises(ValueError, match="naive has no sequence parallelism"):
         ParallelTransformer(cases.CONFIG, Four(), scheme="naive", sequence_parallel=True)
     model = ParallelTransformer(cases.CONFIG, Four(), sequence_parallel=True)
     with pytest.raises(ValueError, match="tp 4 does not divide length 6"):

@@ -77,11 +77,11 @@ def test_it_is_said_in_words():
     assert "NV18  NVLink" in said and "GPU0–GPU1, GPU0–GPU2" in said and "group of up to 4" in said
     assert said.index("NV18") < said.index("PIX ") < said.index("NODE ") < said.index("SYS ")
     assert "no NVLink" in describe(PCIE) and "no NVLink" not in said
-    assert "There are not two GPUs here" in advice(parse(ONE))
+    assert "fewer than two GPUs" in advice(parse(ONE))
 
 
 @pytest.mark.parametrize("text, said", [
-    ("nvidia-smi: command not found", "there is no table"),
+    ("nvidia-smi: command not found", "this text has no table"),
     (TWO.replace("GPU1    NV18     X ", "GPU1    NV18       "), "the line of GPU1 has"),
     (TWO.replace("NV18     X      0-89", "FAR      X      0-89"), "the line of GPU1 has"),
 ])  # fmt: skip
@@ -101,11 +101,11 @@ def test_the_command_reads_a_table_or_shows_an_example(monkeypatch, capsys):
     )
     monkeypatch.setattr(topology, "read", lambda: None)
     topology.main([])
-    assert "No GPUs here: an example" in capsys.readouterr().out
+    assert "This machine has no GPUs. Here is an example" in capsys.readouterr().out
     monkeypatch.setattr("sys.stdin", io.StringIO("nothing"))
     with pytest.raises(SystemExit):
         topology.main(["-"])
-    assert "there is no table" in capsys.readouterr().err
+    assert "this text has no table" in capsys.readouterr().err
 
 
 def test_every_setting_has_a_row():

@@ -172,7 +172,7 @@ def test_every_cut_and_every_changed_byte_is_seen(tmp_path):
 def test_another_file_is_no_checkpoint(tmp_path):
     path = tmp_path / "step-00000001.checkpoint"
     path.write_bytes(b"PK" + bytes(100))
-    with pytest.raises(Damaged, match="is no checkpoint"):
+    with pytest.raises(Damaged, match="is not a checkpoint"):
         read(path)
 
 
@@ -209,8 +209,8 @@ def test_a_disk_that_is_full_leaves_the_one_before(tmp_path):
     with mock.patch.object(checkpoint_file.os, "fsync", side_effect=OSError(28, "No space left on device")):
         with pytest.raises(OSError) as caught:
             save(tmp_path, 10)
-    told = "the checkpoint of step 10 could not be written (No space left on device); that of step 5 holds: "
-    assert caught.value.strerror == told + "go on there with --resume"
+    told = "the checkpoint of step 10 could not be written (No space left on device); the one of step 5 is intact: "
+    assert caught.value.strerror == told + "resume there with --resume"
     assert caught.value.filename == str(tmp_path / "step-00000010.checkpoint")
     assert Checkpoints(tmp_path).latest()[0].about["step"] == 5
     assert [file.name for file in tmp_path.iterdir()] == ["step-00000005.checkpoint"]
@@ -218,7 +218,7 @@ def test_a_disk_that_is_full_leaves_the_one_before(tmp_path):
 
 def test_a_disk_that_is_full_from_the_beginning(tmp_path):
     with mock.patch.object(checkpoint_file.os, "fsync", side_effect=OSError(28, "No space left on device")):
-        with pytest.raises(OSError, match="there is none before"):
+        with pytest.raises(OSError, match="there is no earlier one"):
             save(tmp_path, 10)
 
 
@@ -241,6 +241,6 @@ def test_a_folder_with_the_name_of_a_checkpoint_is_refused_before(tmp_path):
 
 def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(Refused, match="no folder for checkpoints"):
+    with pytest.raises(Refused, match="cannot create the folder .* for checkpoints"):
         Checkpoints(tmp_path / "file" / "inside").check_writable()
     Checkpoints(tmp_path / "new" / "inside").check_writable()

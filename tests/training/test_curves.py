@@ -106,19 +106,19 @@ def test_every_layout_goes_on_from_a_checkpoint(results, name):
         assert found["first_step"] == SAVED
         assert farthest(found["losses"], alone["losses"]) < BOUNDS["float64"] and len(found["losses"]) == STEPS
     assert all(found["said"] == [] for found in rest)
-    assert f"going on behind step {SAVED}" in first["said"]["cut off" in name]
+    assert f"resuming after step {SAVED}" in first["said"]["cut off" in name]
 
 
 def test_a_checkpoint_that_is_cut_off_is_named_and_set_aside(results, folder):
     name = "on 1 × 1, the last checkpoint cut off"
     said = of_each_rank(results, name)[0]["said"][0]
-    assert "step-00000006.checkpoint is damaged: its 5000 bytes" in said and "set aside" in said
+    assert "step-00000006.checkpoint is damaged: its 5000 bytes" in said and "renamed to *.damaged" in said
     files = sorted(file.name for file in (folder / name).iterdir())
     assert files == ["step-00000004.checkpoint", "step-00000006.checkpoint", "step-00000006.checkpoint.damaged"]
 
 
 def test_other_runs_are_refused_on_every_rank(results, folder):
-    there = f"Refused: the checkpoint in {folder / 'saved'} is of a run with"
+    there = f"Refused: the checkpoint in {folder / 'saved'} is from a run with"
     assert results["in another dtype"] == [f"{there} dtype float64, and this one has float32"] * 2
     assert results["of another width"] == [f"{there} width 32, and this one has 64"] * 2
     for said in results["anew in the same folder"]:

@@ -21,7 +21,7 @@ REFUSED = {
     "--dp 8 --batch 30": "batch is 30, which dp 8 does not divide: 6 left over",
     "--dp 8 --length 65": "length is 65, but a digit has 64 pixels",
     "--tp 8 --data text --length 12 --sequence-parallel": "length is 12, which tp 8 does not divide",
-    "--tp 8 --scheme naive --sequence-parallel": "the naive scheme splits no sequence",
+    "--tp 8 --scheme naive --sequence-parallel": "the naive scheme has no sequence parallelism",
     "--dp 8 --steps 0": "steps is 0, but has to be 1 or more",
     "--dp 8 --batch -8": "batch is -8",
     "--dp 8 --data text --length 0": "length is 0",
@@ -76,7 +76,7 @@ def test_what_is_free_to_change_between_runs():
 def test_files_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     for out in (tmp_path, tmp_path / "file" / "records.jsonl"):
-        with pytest.raises(Refused, match="no file for records can be at"):
+        with pytest.raises(Refused, match="cannot write records to"):
             check_files(Settings(out=out), None)
     check_files(Settings(out=tmp_path / "new" / "records.jsonl"), None)
 

@@ -1,4 +1,4 @@
-"""The figures of lab 07 that draw measurements: each is a function of a table of records (see study.py)."""
+"""Lab 07's figures of measurements; each is a function of a table of records (see study.py)."""
 
 from labs_helpers.tensor_parallel.charts.counts import draw_bytes, draw_memory
 from labs_helpers.tensor_parallel.charts.gpus import draw_gpus

@@ -1,4 +1,4 @@
-"""What a step sends and what a rank holds, by layout."""
+"""Draw the bytes that a step sends and the memory that a rank holds, by layout."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from labs_helpers.tensor_parallel.records import select, variant_of
 
 GROUPS = {"tensor-parallel group, by formula": "ours", "data-parallel group, by formula": "gradients"}
 HELD = {"parameter": "parameters", "gradient": "gradients", "optimizer": "AdamW's moments",
-        "activation": "most that a step adds"}  # fmt: skip
+        "activation": "peak added by a step"}  # fmt: skip
 ROLES = {"parameters": "parameters", "gradients": "gradients", "AdamW's moments": "optimizer",
-         "most that a step adds": "activations"}  # fmt: skip
+         "peak added by a step": "activations"}  # fmt: skip
 
 
 @beside_yours("tensor-parallel")
 def draw_bytes(rows: pandas.DataFrame) -> Figure:
-    """Bytes that leave a rank in a step, by layout: by formula as bars, of the tensor-parallel and of the data-parallel
-    group, and counted on every rank as marks. ValueError without such records."""
+    """Draw the bytes that leave a rank per step in each layout.
+
+    Bars show the formula, split into tensor-parallel and data-parallel groups; marks show the counts on all ranks.
+    Raises ValueError without such records.
+    """
     table = select(rows, "count", overlap=False, placement="inside")
     bars, counted, off = {}, {}, 0.0
     for _, row in table.iterrows():
@@ -33,23 +36,23 @@ def draw_bytes(rows: pandas.DataFrame) -> Figure:
         off = max(off, *(abs(sent / sum(told) - 1) for sent in counted[name]))
     sums = {name: sum(parts.values()) for name, parts in bars.items()}
     agree = "as the formula says" if off == 0 else f"{off:.1%} off the formula"
-    title = (
-        f"A rank sends {min(sums.values()) / 1e6:.3g} to {max(sums.values()) / 1e6:.3g} MB per step, {agree}\n"
-        f"{_task(table)}{recorded_on(table)}"
-    )
+    title = f"A rank sends {min(sums.values()) / 1e6:.3g} to {max(sums.values()) / 1e6:.3g} MB per step, {agree}"
     fig, (ax,) = figures.panels(title, [""], 9, 1.8 + 0.38 * len(bars))
-    draw_bars(ax, bars, GROUPS, unit="B", xlabel="bytes that leave a rank in a step")
+    draw_bars(ax, bars, GROUPS, unit="B", xlabel="bytes that leave a rank per step")
     for y, by_rank in enumerate(counted.values()):
         mark_bar(ax, by_rank, y, "|")
     ax.set_ylabel("dp × tp")
     figures.legend_below(fig, GROUPS | {"counted on each rank": ("formula", "|")})
+    figures.write_below(fig, f"{_task(table)}{recorded_on(table)}")
     return fig
 
 
 @beside_yours("tensor-parallel")
 def draw_memory(rows: pandas.DataFrame) -> Figure:
-    """Bytes that a rank holds, by tp: parameters, gradients, AdamW's moments, and the most that a step adds to them.
-    All are layouts of one number of ranks, with one batch between them. ValueError without such records."""
+    """Draw the bytes that a rank holds, by tp: parameters, gradients, AdamW's moments, and the peak that a step adds.
+
+    All layouts use the same number of ranks and the same global batch. Raises ValueError without such records.
+    """
     table = select(rows, "count", overlap=False, placement="inside", scheme="megatron")
     table = table.sort_values(["sequence_parallel", "tp"])
     labels = [f"tp {row['tp']}" + "\nsequence-\nparallel" * row["sequence_parallel"] for _, row in table.iterrows()]
@@ -60,7 +63,7 @@ def draw_memory(rows: pandas.DataFrame) -> Figure:
     title = (
         f"tp {last['tp']}: {kept[1] / kept[0]:.2g} times tp {first['tp']}'s state, {added:.2g} times its activations"
     )
-    fig, (ax,) = figures.panels(f"{title}\n{_task(table)}{recorded_on(table)}", [""], 9, 4.6)
+    fig, (ax,) = figures.panels(title, [""], 9, 4.6)
     below = pandas.Series(0, index=table.index)
     for name, words in HELD.items():
         held = table[f"{name}_bytes"]
@@ -70,10 +73,11 @@ def draw_memory(rows: pandas.DataFrame) -> Figure:
     figures.set_unit(ax.yaxis, "B")
     ax.grid(False, axis="x")
     figures.legend_below(fig, ROLES)
+    figures.write_below(fig, f"{_task(table)}{recorded_on(table)}")
     return fig
 
 
 def _task(table: pandas.DataFrame) -> str:
     row = table.iloc[0]
     ranks = int(row["nodes"] * row["ranks_per_node"])
-    return f"{ranks} ranks, {row['batch']:.0f} sequences of {row['length']:.0f} tokens between them"
+    return f"{ranks} ranks, {row['batch']:.0f} sequences of {row['length']:.0f} tokens in all"

@@ -1,4 +1,4 @@
-"""The time of a step in each layout, over each link."""
+"""Draw the time of a step in each layout over each link."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ Tables = Mapping[str, pandas.DataFrame]
 
 @beside_yours("tensor-parallel")
 def draw_layouts(rows: pandas.DataFrame, length: int | None = None) -> Figure:
-    """Time of a step in each dp × tp layout, a panel per link: compute alone, what communication adds to it, coloured
-    by where the tensor-parallel groups are, the middle 60% of the steps, and the prediction.
+    """Draw the time of a step in each dp × tp layout, with one panel per link.
 
-    length: of the sequences, by default the longest that were measured. ValueError without such records.
+    A bar is compute alone plus the time that communication adds, colored by the placement of the tensor-parallel
+    groups; a line is the middle 60% of the steps, a diamond the prediction. length: of the sequences, by default the
+    longest recorded. Raises ValueError without such records.
     """
     length = length or int(select(rows, "step")["length"].max())
     how = {"length": length, "scheme": "megatron", "sequence_parallel": False, "overlap": False}
@@ -43,16 +44,19 @@ def draw_layouts(rows: pandas.DataFrame, length: int | None = None) -> Figure:
             off.append(told / row["step_ms"] - 1)
             mark_bar(ax, told / 1e3, labels.index(str(variant_of(row))))
             ax.set_xlim(0, max(ax.get_xlim()[1], 1.05e-3 * told))
-    axes[0].set_ylabel("dp × tp")
     name = f"predicted: off by {signed(min(off))} to {signed(max(off))}"
     figures.legend_below(fig, _legend(roles) | {name: ("formula", "D")})
+    figures.write_below(fig, f"Layouts: dp × tp. {_setting(tables)}")
     return fig
 
 
 @beside_yours("tensor-parallel")
 def draw_schemes(rows: pandas.DataFrame) -> Figure:
-    """Time of a step as Megatron, in the naive scheme and with sequence parallelism, a panel per link: compute alone,
-    and what communication adds to it. Of the layouts with naive records. ValueError without any."""
+    """Draw the time of a step in Megatron's scheme, the naive scheme and with sequence parallelism, one panel per link.
+
+    A bar is compute alone plus the time that communication adds. Shows the layouts with naive records; raises
+    ValueError without any.
+    """
     naive = select(rows, "step", scheme="naive")
     layouts = list(dict.fromkeys(zip(naive["dp"], naive["tp"], strict=True)))
     length = int(naive["length"].max())
@@ -71,11 +75,12 @@ def draw_schemes(rows: pandas.DataFrame) -> Figure:
         lambda row: scheme_of(variant_of(row)),
     )
     figures.legend_below(fig, _legend(roles))
+    figures.write_below(fig, f"Layouts: dp × tp. {_setting(tables)}")
     return fig
 
 
 def scheme_of(variant: Variant) -> str:
-    """One of SCHEMES."""
+    """Return a variant's key in SCHEMES."""
     return "sequence-parallel" if variant.sequence_parallel else variant.scheme
 
 
@@ -86,26 +91,28 @@ def _draw_panels(
     name: Callable[[Variant], str],
     part: Callable[[pandas.Series], str],
 ) -> tuple[Figure, Sequence[Axes]]:
-    """A panel per link with a bar per row: compute alone, the rest of the step under the name of its part, a line of
-    spread."""
+    """Draw one panel per link and one bar per row: compute alone, the rest of the step as its `part`, and spread."""
     labels = list(dict.fromkeys(name(variant_of(row)) for table in tables.values() for _, row in table.iterrows()))
-    first = next(iter(tables.values()))
-    about = first.iloc[0]
-    task = f"{about['batch']:.0f} sequences of {about['length']:.0f} tokens"
-    model = f"{about['layers']:.0f} layers of width {about['width']:.0f}"
     nodes = [int(table["nodes"].iloc[-1]) for table in tables.values()]
     links = [link if count == 1 else f"{count} nodes, {link}" for link, count in zip(tables, nodes, strict=True)]
     width, height = max(9.3, 2.2 + 2.7 * len(tables)), 2.0 + 0.36 * len(labels)
-    fig, axes = figures.panels(f"{title}\n{task}, {model}{recorded_on(first)}", links, width, height, sharey=True)
+    fig, axes = figures.panels(title, links, width, height, sharey=True)
     for ax, table in zip(axes, tables.values(), strict=True):
         bars, spread = {}, {}
         for _, row in table.iterrows():
             label = name(variant_of(row))
             bars[label] = over_floor(row["alone_ms"] / 1e3, row["step_ms"] / 1e3, part(row))
             spread[label] = (row["step_p20_ms"] / 1e3, row["step_p80_ms"] / 1e3)
-        draw_bars(ax, bars, roles, spread=spread, names=labels, unit="s", xlabel="time of a step")
+        draw_bars(ax, bars, roles, spread=spread, names=labels, unit="s", xlabel="time per step")
         ax.locator_params(axis="x", nbins=4)
     return fig, axes
+
+
+def _setting(tables: Tables) -> str:
+    first = next(iter(tables.values()))
+    about = first.iloc[0]
+    task = f"{about['batch']:.0f} sequences of {about['length']:.0f} tokens"
+    return f"{task}, {about['layers']:.0f} layers of width {about['width']:.0f}{recorded_on(first)}"
 
 
 def _legend(roles: Mapping[str, Role]) -> dict[str, Role]:
@@ -113,7 +120,7 @@ def _legend(roles: Mapping[str, Role]) -> dict[str, Role]:
 
 
 def _fastest(tables: Tables) -> str:
-    """Which layouts are the fastest over every link, or not told apart from it: the middle 60% of the steps overlap."""
+    """Name the layouts that are the fastest over every link, or whose middle 60% of steps overlaps with the fastest."""
     tied = []
     for table in tables.values():
         best = table.loc[table["step_ms"].idxmin()]
@@ -129,7 +136,7 @@ def _fastest(tables: Tables) -> str:
 
 
 def _cost_of_naive(tables: Tables) -> str:
-    """How much longer the naive scheme's step takes, at most."""
+    """Say by how much the naive scheme's step is slower at most."""
     ratios = []
     for table in tables.values():
         plain = table[~table["sequence_parallel"]].pivot_table(index=["dp", "tp"], columns="scheme", values="step_ms")

@@ -1,4 +1,4 @@
-"""Hidden inputs of lab 07, on practice ranks: what every rank returned, rank by rank, and what became of its input."""
+"""Hidden inputs of lab 07: run answers on practice ranks, and yield each rank's result and if inputs changed."""
 
 from __future__ import annotations
 
@@ -116,12 +116,12 @@ def average_gradients(function: Function, draw: np.random.Generator) -> Iterator
 
 @hidden_on_ranks("07/10")
 def parallel_cross_entropy(function: Function, draw: np.random.Generator) -> Iterator[Any]:
-    """Logits of the usual size; far from each other; all near 10,000 or −10,000, where float32 has few digits; and of
-    a large vocabulary, of which little is sent."""
+    """Try usual logits, logits far apart, logits all near ±10,000, where float32 has few digits, and a large
+    vocabulary, which must not make the messages large."""
     kinds = ("usual", torch.float32), ("far", torch.float32), ("large", torch.bfloat16), ("wide", torch.float32)
     for kind, dtype in (kinds[0], kinds[0], *kinds):
         size, batch, length, part = (int(n) for n in draw.integers((1, 1, 2, 2), 6))
-        if kind == "wide":  # so large a vocabulary that all that is needed is less than the logits
+        if kind == "wide":  # a vocabulary so large that the necessary messages are smaller than the logits
             size, part = max(size, 2), 64
         targets = torch.from_numpy(draw.integers(0, part * size, (length, batch))).T
         whole = normal(draw, batch, length, part * size)
@@ -156,7 +156,7 @@ def conjugate_operators(function: Function, draw: np.random.Generator) -> Iterat
         batch, part, width = (int(n) for n in draw.integers(1, 5, 3))
         inside, outside = (batch, part * size, width), (batch, part * (1 if sequence_parallel else size), width)
         drawn = [[normal(draw, *shape) for shape in (outside, inside, inside, outside)] for _ in range(size)]
-        if not sequence_parallel:  # what is outside of the layers is the same on all ranks
+        if not sequence_parallel:  # outside the layers tensors are the same on all ranks
             drawn = [[drawn[0][0], *own[1:3], drawn[0][3].clone()] for own in drawn]
         run = _run(function, size, passes, sequence_parallel, [[one.clone() for one in own] for own in drawn])
         yield run.results, _sent(run)
@@ -169,7 +169,7 @@ def communication_share(function: Function, draw: np.random.Generator) -> Iterat
 
 
 def _ranks(function: Function, size: int, on_rank: Callable[..., Any], *args: Any) -> list[Any]:
-    """What on_rank(comm, *args) returns on each rank; a list among args has one for each."""
+    """Return the result of on_rank(comm, *args) on each rank; a list among args holds one value per rank."""
     return _run(function, size, on_rank, *args).results
 
 
@@ -179,12 +179,12 @@ def _run(function: Function, size: int, on_rank: Callable[..., Any], *args: Any)
 
 
 def _sent(run: GroupRun) -> list[Any]:
-    """The collectives of several ranks, each with the bytes of its whole tensor, in any order."""
+    """Return the collectives that involve several ranks, each with its tensor's bytes, sorted."""
     return sorted([call.name, call.nbytes] for call in run.calls if len(call.ranks) > 1)
 
 
 def _apart(part: Tensor) -> Tensor:
-    """The same with its strides in memory of its own, where nothing of another rank's lies."""
+    """Copy a tensor with its strides into its own memory, separate from the other ranks' parts."""
     return torch.empty_strided(part.shape, part.stride(), dtype=part.dtype).copy_(part)
 
 
@@ -193,8 +193,10 @@ def _with_dtype(x: np.ndarray) -> list[Any]:
 
 
 def _activations(draw: np.random.Generator, parts: bool) -> Iterator[tuple[int, list[np.ndarray]]]:
-    """(ranks, an array for each) of several dtypes, whole numbers, in any order in memory. parts: that the ranks divide
-    the features."""
+    """Yield (ranks, one integer-valued array per rank), with several dtypes and memory orders.
+
+    parts: make the number of ranks divide the features.
+    """
     orders = list(permutations(range(3)))
     for number, size in enumerate((2, 1, *draw.integers(2, 6, 3))):
         shape = np.array(draw.integers(1, 6, 3))
@@ -202,13 +204,13 @@ def _activations(draw: np.random.Generator, parts: bool) -> Iterator[tuple[int, 
         drawn = DTYPES[draw.integers(len(DTYPES))], orders[draw.integers(len(orders))]
         dtype, order = drawn if number else (np.float64, orders[0])
         whole = draw.integers(-50, 50, (size, *shape[list(order)])).astype(dtype)
-        if dtype is np.int64:  # what no float64 holds
+        if dtype is np.int64:  # float64 cannot hold these
             whole = whole + 2**58
         yield int(size), [np.transpose(one.copy(), np.argsort(order)) for one in whole]
 
 
 def _layers(function: Function, draw: np.random.Generator, split: str) -> Iterator[Any]:
-    """Two layers on the same ranks, whose backward passes come in the other order, and twice."""
+    """Run two layers on the same ranks, and their backward passes in reverse order, twice each."""
 
     def both(comm: Any, own: Sequence[tuple[tuple[Tensor, ...], Tensor]]) -> list[Any]:
         group = PracticeCommunication(comm)
@@ -227,7 +229,7 @@ def _layers(function: Function, draw: np.random.Generator, split: str) -> Iterat
 def _layer(
     draw: np.random.Generator, size: int, split: str, dtype: torch.dtype
 ) -> list[tuple[tuple[Tensor, ...], Tensor]]:
-    """((x, weight, bias), grad_out) of each rank: slices, and what lies transposed in memory."""
+    """Return ((x, weight, bias), grad_out) for each rank: slices, and tensors transposed in memory."""
     batch, length, into, out = (int(n) for n in draw.integers(1, 7, 4))
     shared, cut = (into, out * size) if split == "column" else (into * size, out)
     x, grad_out = (normal(draw, length, batch, n, dtype=dtype).transpose(0, 1) for n in (shared, cut))

@@ -1,4 +1,4 @@
-"""The drawings of lab 07: the grid with its communicators, who holds which slice, and where each layout puts it."""
+"""The drawings of lab 07: slices of weights, the grid, samples, layouts on nodes, losses and a step's time line."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ TP, DP = "group of rows", "group of columns"
 
 
 def draw_grid(mp_size: int, dp_size: int):
-    """The ranks of a grid: a row per copy of the model, a column per part of it; groups are outlined."""
+    """Draw the ranks of a grid, with one row per copy of the model, one column per part, and its groups outlined."""
     fig, ax = figures.new(
-        f"{mp_size * dp_size} ranks: {dp_size} copies of the model, each cut in {mp_size}",
+        f"{mp_size * dp_size} ranks hold {dp_size} copies of the model, each split in {mp_size}",
         1.5 * mp_size + 4.2,
         0.95 * dp_size + 1.7,
     )
@@ -32,7 +32,7 @@ def draw_grid(mp_size: int, dp_size: int):
         _outline(ax, mp_idx + 0.1, 0.02, 0.8, dp_size - 0.04, color(DP))
         ax.text(mp_idx + 0.5, -0.1, f"mp_idx {mp_idx}", ha="center", va="bottom")
     ax.text(mp_size + 0.12, 0.5, "mp_comm: one model,\nthe same data", color=color(TP), va="center")
-    ax.text(mp_size / 2, dp_size + 0.12, "dp_comm: the same part of the model, other data",
+    ax.text(mp_size / 2, dp_size + 0.12, "dp_comm: the same part of the model, different data",
             color=color(DP), ha="center", va="top")  # fmt: skip
     ax.set(xlim=(-0.9, mp_size + 1.5), ylim=(dp_size + 0.45, -0.45))
     ax.axis("off")
@@ -45,8 +45,8 @@ def _outline(ax, x: float, y: float, width: float, height: float, color: str) ->
 
 
 def draw_slices(ranks: int):
-    """Attention's four weight matrices with each rank's part: columns of q, k and v, rows of o."""
-    fig, axes = figures.new("q, k and v in columns, o in rows: who holds what", 7.6, 2.6, ncols=4)
+    """Draw attention's four weight matrices with each rank's part: columns of q, k and v, rows of o."""
+    fig, axes = figures.new("q, k and v are split by columns, o by rows", 7.6, 2.9, ncols=4)
     for ax, name in zip(axes, ("fc_q", "fc_k", "fc_v", "fc_o"), strict=True):
         for rank in range(ranks):
             start, part = rank / ranks, 1 / ranks
@@ -57,11 +57,12 @@ def draw_slices(ranks: int):
         for spine in ax.spines.values():
             spine.set_visible(False)
     axes[0].set_ylabel("input")
+    figures.write_below(fig, "Color and number: the rank that holds this part of the weight.")
     return fig
 
 
 def draw_samples(owners, mp_size: int):
-    """Which ranks see which samples. owners: for each rank the list of the samples that it has."""
+    """Draw the samples that each rank sees. owners: a list of samples per rank."""
     n = 1 + max(max(samples) for samples in owners)
     fig, ax = figures.new("The ranks of one model see the same samples", 7.2, 0.42 * len(owners) + 1.3)
     for rank, samples in enumerate(owners):
@@ -75,16 +76,16 @@ def draw_samples(owners, mp_size: int):
 
 
 def draw_layouts(layouts, nodes: int = 2, ranks_per_node: int = 4):
-    """Where each layout puts the copies of the model: a panel per (dp, tp, placement), a box per node.
+    """Draw where each layout puts the copies of the model, with a panel per (dp, tp, placement) and a box per node.
 
-    Ranks of one color hold one copy; their letter is the part of it that they hold."""
+    Ranks of one color hold one copy; the letter names the part that a rank holds.
+    """
     columns = min(len(layouts), 3)
     rows = -(-len(layouts) // columns)
     crossing = [_between_nodes(*layout, ranks_per_node) for layout in layouts]
     counts = [sum(what in names for names in crossing) for what in ("activations", "gradients")]
     fig, axes = figures.new(
-        f"Activations cross nodes in {counts[0]} of {len(layouts)} layouts, gradients in {counts[1]}\n"
-        "one color is one copy of the model; behind each layout: what travels between nodes",
+        f"Activations cross nodes in {counts[0]} of {len(layouts)} layouts, gradients in {counts[1]}",
         2.75 * columns,
         1.15 * rows + 1.0,
         ncols=columns,
@@ -105,17 +106,20 @@ def draw_layouts(layouts, nodes: int = 2, ranks_per_node: int = 4):
         name = f"{dp} × {tp} {where}" if dp > 1 and tp > 1 else f"{dp} × {tp}"
         ax.set_title(f"{name}: {' and '.join(names) or 'nothing'}", fontsize=9, loc="left")
         ax.set(xlim=(-0.1, nodes * (ranks_per_node + 0.5)), ylim=(-0.1, 1.1))
+    figures.write_below(
+        fig, "One color: one copy of the model. After each layout (dp × tp): the data that crosses between nodes."
+    )
     return fig
 
 
 def _between_nodes(dp: int, tp: int, where: str, ranks_per_node: int) -> list[str]:
-    """What travels between the nodes."""
+    """Name the data that travels between nodes: activations, gradients, or both."""
     nodes = nodes_of_groups(dp, tp, where, ranks_per_node)
     return [name for name, axis in (("activations", "tp"), ("gradients", "dp")) if nodes[axis] > 1]
 
 
 def draw_losses(curves: dict):
-    """Loss curves that should lie on one another. curves: name → its loss at every step."""
+    """Draw loss curves that should coincide. curves: name → its loss at every step."""
     fig, ax = figures.new("Every layout follows the same loss curve", height=3.4)
     styles = ((5, "-", ""), (1.6, "--", ""), (0, "", "o"))
     for number, ((name, losses), (width, line, marker)) in enumerate(zip(curves.items(), styles, strict=False)):
@@ -127,10 +131,10 @@ def draw_losses(curves: dict):
 
 
 def draw_step(ranks, overlap: bool):
-    """One training step: a row per rank, its collectives in color. ranks: `step_timeline.Spans` of each."""
+    """Draw one training step with one row per rank and its collectives in color. ranks: a `Spans` per rank."""
     waiting = sum(stop - start for spans in ranks for start, stop in spans.tp + spans.dp)
     share = waiting / sum(spans.phases[-1] for spans in ranks)
-    title = f"Sent {'during' if overlap else 'after'} the backward pass: {share:.0%} of the step in collectives"
+    title = f"Gradients {'during' if overlap else 'after'} backward: {share:.0%} of time in collectives"
     fig, ax = figures.new(title, 8.4, 0.6 * len(ranks) + 1.7)
     rows = {}
     for rank, spans in enumerate(ranks):

@@ -1,4 +1,4 @@
-"""Record the time line of a step that lab 07 shows where the reader's machine is too busy.
+"""Record the time line of a step, which lab 07 shows if the reader's machine is too busy to measure one.
 
 python -m labs_helpers.tensor_parallel.lab07.recorded      # on four ranks
 """
@@ -18,7 +18,7 @@ LIMIT_S = 100.0
 
 
 def measure() -> list[dict[str, Any]]:
-    """A record per rank of 2 × 2 with its `Spans` without and with overlap."""
+    """Return one record per rank of a 2 × 2 grid, with its `Spans` without and with overlap."""
     records = []
     for rank, (after, during) in enumerate(run_on_ranks(time_steps, 4, 2, 2, timeout=LIMIT_S)):
         records.append({"kind": "spans", "rank": rank, "after": after._asdict(), "during": during._asdict()})
@@ -26,7 +26,7 @@ def measure() -> list[dict[str, Any]]:
 
 
 def steps() -> list[tuple[Spans, Spans]]:
-    """What `time_steps` returned on each rank."""
+    """Load the recorded result of `time_steps` on each rank."""
     rows = STUDY.load()
     rows = rows[rows["kind"] == "spans"].sort_values("rank")
     return [

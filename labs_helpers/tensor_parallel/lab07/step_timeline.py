@@ -1,4 +1,4 @@
-"""When each rank is in which collective during one training step; runs on ranks."""
+"""Measure when each rank is inside a collective during one training step."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from labs_helpers.transformer import TransformerConfig
 if TYPE_CHECKING:
     from labs_helpers.tensor_parallel.variants import Step, Task
 
-CONFIG = TransformerConfig(256, layers=2, width=256, heads=8, hidden=768)  # of bytes, for CPUs
+CONFIG = TransformerConfig(
+    256, layers=2, width=256, heads=8, hidden=768
+)  # a vocabulary of bytes, small enough for CPUs
 BATCH, LENGTH, WARM_UP, STEPS = 8, 128, 2, 6
 
 
 class Spans(NamedTuple):
-    """One rank's step in ms from its beginning. phases: ends of forward, backward and the average of gradients; tp, dp:
-    (start, stop) of what it did in each group's collectives."""
+    """One rank's step, in ms from its start. phases: the ends of forward, backward and gradient averaging; tp, dp:
+    (start, stop) of the rank's calls to each group's collectives."""
 
     phases: list[float]
     tp: list[tuple[float, float]]
@@ -23,13 +25,15 @@ class Spans(NamedTuple):
 
 
 def time_steps(comm: Any, dp: int, tp: int) -> tuple[Spans, Spans]:
-    """The quickest of STEPS steps in a dp × tp layout, which least else has disturbed: with gradients sent after the
-    backward pass, and during it. Called by every rank of comm; in each step all begin together."""
+    """Return the fastest of STEPS steps in a dp × tp layout, with gradients sent after and during the backward pass.
+
+    The fastest step is the least disturbed one. Every rank of comm calls this; a barrier starts each step.
+    """
     import torch
 
     from labs_helpers.tensor_parallel.variants import Task
 
-    torch.set_num_threads(1)  # ranks are what shares the cores
+    torch.set_num_threads(1)  # the ranks themselves share the cores
     task = Task(comm, CONFIG, BATCH, LENGTH)
     return _time_step(task, dp, tp, overlap=False), _time_step(task, dp, tp, overlap=True)
 
@@ -43,7 +47,7 @@ def _time_step(task: Task, dp: int, tp: int, overlap: bool) -> Spans:
     taken = [_spans(task.comm, step) for _ in range(STEPS)]
     step.free()
     by_rank = task.comm.allgather([spans.phases[-1] for spans in taken])
-    longest = [max(times) for times in zip(*by_rank, strict=True)]  # of each step, the rank that was last
+    longest = [max(times) for times in zip(*by_rank, strict=True)]  # the slowest rank of each step
     return taken[longest.index(min(longest))]
 
 

@@ -1,5 +1,5 @@
-"""The stretch of lab 07: an MLP under sequence parallelism, what it sends, and what a rank holds between the layers
-(Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022)."""
+"""The stretch of lab 07: an MLP under sequence parallelism, the bytes that it sends and the activations that a rank
+holds (Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RANKS, BATCH, LENGTH, WIDTH, HIDDEN = 4, 2, 8, 16, 64
 
 
 def all_reduced(x, up, down, group):
-    """Megatron's MLP: every rank has the whole x, and gets the whole output."""
+    """Compute Megatron's MLP: every rank holds the whole x and returns the whole output."""
     inside = (x @ up).relu()
 
     def backward(grad_out):
@@ -29,8 +29,8 @@ def all_reduced(x, up, down, group):
 
 
 def in_parts(x, up, down, group):
-    """The same of a part of the sequence: x is gathered before the columns, and the output scattered behind the rows;
-    backward the other way round."""
+    """Compute the same MLP from parts of the sequence: gather x before the columns, reduce-scatter the output after the
+    rows, and exchange the two collectives in the backward pass."""
     inside = (group.all_gather(x, 1) @ up).relu()
 
     def backward(grad_out):
@@ -41,8 +41,10 @@ def in_parts(x, up, down, group):
 
 
 def draw_stretch(student: Callable) -> Figure:
-    """KB that a rank sends, forward and backward, and KB of x and output that it holds: Megatron's MLP, ours in parts,
-    and student(x, up, down, group) where it is right."""
+    """Draw the KB that a rank sends in both passes and the KB of x and output that it holds.
+
+    The bars compare Megatron's MLP, our version in parts, and student(x, up, down, group) if it is right.
+    """
     ways = {"all-reduced": (all_reduced, False), "ours, in parts": (in_parts, True), "yours": (student, True)}
     sent, held = {}, {}
     for name, (mlp, parted) in ways.items():
@@ -51,24 +53,24 @@ def draw_stretch(student: Callable) -> Figure:
         except (Wrong, PracticeError) as error:
             print(f"{name}: {error}")
     share = held["ours, in parts"] / held["all-reduced"]
-    same = "As many bytes are sent" if sent["ours, in parts"] == sent["all-reduced"] else "Other bytes are sent"
-    title = (
-        f"{same}, and a rank holds {share:.0%} of x and the output\nan MLP of {WIDTH} → {HIDDEN} → {WIDTH}, "
-        f"{BATCH} × {LENGTH} tokens in float32, {RANKS} ranks"
-    )
+    same = "The same bytes sent" if sent["ours, in parts"] == sent["all-reduced"] else "Different bytes sent"
+    title = f"{same}, and {share:.0%} of x and output held"
     panels = {"sent, forward and backward": sent, "held between the layers": held}
     fig, axes = figures.panels(title, panels, 9, 1.6 + 0.4 * len(sent), sharey=True)
     for ax, values in zip(axes, panels.values(), strict=True):
         kilobytes = {name: value / 1e3 for name, value in values.items()}
         texts = {name: f"{value:.3g}" for name, value in kilobytes.items()}
         draw_bars(ax, kilobytes, "ours", texts, xlabel="KB per rank", room=1.2)
+    size = f"MLP of {WIDTH} → {HIDDEN} → {WIDTH}, {BATCH} × {LENGTH} tokens in float32, {RANKS} ranks"
+    figures.write_below(fig, size)
     return fig
 
 
 def measured(mlp: Callable, parted: bool) -> tuple[int, int]:
-    """(bytes that a rank sends round a ring, bytes of x and output that it holds) of a right MLP; raises Wrong.
+    """Return (bytes that a rank sends over a ring, bytes of x and output that it holds); raise Wrong for a wrong MLP.
 
-    parted: x and the output are this rank's part of the sequence; else both are whole."""
+    parted: x and the output are this rank's part of the sequence; otherwise both are whole.
+    """
     generator = torch.Generator().manual_seed(0)
     x, up, down = (
         torch.randn(shape, generator=generator) for shape in ((BATCH, LENGTH, WIDTH), (WIDTH, HIDDEN), (HIDDEN, WIDTH))
@@ -89,7 +91,7 @@ def measured(mlp: Callable, parted: bool) -> tuple[int, int]:
     (grad,) = torch.autograd.grad(expected, leaf, grad_out)
     results = practice_groups(on_rank, RANKS).results
     if results[0] is None:
-        raise Wrong("", "still open: nothing is returned")
+        raise Wrong("", "still open: it returns nothing")
     for rank, (_, out, grad_x, _) in enumerate(results):
         for name, found, whole in (("out", out, expected.detach()), ("grad_x", grad_x, grad)):
             right = whole.chunk(RANKS, 1)[rank] if parted else whole

@@ -1,4 +1,4 @@
-"""What exercise 12's formula says of recorded steps, and of links that no record has."""
+"""Compare exercise 12's formula with recorded steps, and apply it to links without records."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from labs_helpers.tensor_parallel.records import links, select
 from labs_helpers.transformer.counts import parameters
 
 H200, CPU = "nvidia-h200", "4-core CPU"
-MESSAGE = 2**26  # bytes of an all-reduce in a layer: 8 sequences of 2,048 tokens of width 2,048 in 16 bits
+MESSAGE = 2**26  # bytes of a layer's all-reduce: 8 sequences of 2,048 tokens, width 2,048, 16 bits
 CLUSTER_BUSBW, MFU = 50e9, 0.5  # 400 Gb/s per GPU
 
 
 def thresholds(share: Callable[[int, int, float, float], float]) -> pandas.DataFrame:
-    """A row per machine: TFLOP/s of a rank, busbw in GB/s, communication over compute by share(width, tp, FLOP/s,
-    bytes/s), and as measured, with the middle 60% of the steps; NaN where nothing was."""
+    """Return one row per machine: TFLOP/s per rank, busbw in GB/s, and the ratio of communication to compute.
+
+    The ratio comes from share(width, tp, FLOP/s, bytes/s) and from the records, with the middle 60% of the steps; NaN
+    if it was not measured.
+    """
     rows = [*_gpus(), *_cpus()]
     rows += [
         ("400 Gb/s, 50% MFU", 2048, 4, MFU * DATASHEET["H200"].fp16_flops, CLUSTER_BUSBW, 2, None),
@@ -37,7 +40,7 @@ def thresholds(share: Callable[[int, int, float, float], float]) -> pandas.DataF
 
 
 def _achieved(step: Any) -> float:
-    """FLOP/s of a rank in the step with its communication left out: 6 per token and parameter of a matrix product."""
+    """Return a rank's FLOP/s in the step without communication: 6 FLOPs per token and matrix parameter."""
     config = config_of(step)
     products = sum(parameters(config).values()) - (0 if config.tied else config.vocabulary * config.width)
     tokens = step["batch"] / step["dp"] * step["length"]
@@ -45,7 +48,7 @@ def _achieved(step: Any) -> float:
 
 
 def _gpus() -> Iterator[tuple]:
-    """Of four H200s, ours without sequence parallelism, block by block or eager, as its compute alone was timed."""
+    """Yield our steps on four H200s without sequence parallelism, eager or compiled block by block."""
     rows = study.load(H200)
     rows = rows[rows["world_size"] == rows["world_size"].max()]
     steps = rows[(rows["kind"] == "gpu_step") & rows["step_ms"].notna()]
@@ -62,7 +65,7 @@ def _gpus() -> Iterator[tuple]:
 
 
 def _cpus() -> Iterator[tuple]:
-    """The study's 1 × 8 over each link, in float32."""
+    """Yield the study's 1 × 8 step over each link, in float32."""
     rows = study.load(CPU)
     for link in links(rows):
         step = select(rows, "step", link=link, dp=1, scheme="megatron", sequence_parallel=False)

@@ -1,4 +1,4 @@
-"""The checks of lab 07, a file an exercise; its notebook calls `check.name(name)`."""
+"""The checks of lab 07, one file per exercise; the notebook calls `check.name(name)`."""
 
 from labs_helpers.course.retired import retired_in
 from labs_helpers.course.scoreboard import summary

@@ -1,4 +1,4 @@
-"""Activations cut along their features over the ranks of several models, and what exercises 4 and 6 make of them."""
+"""Test cases of exercises 4 and 6: activations whose features are split over the ranks of several models."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import numpy as np
 
 from labs_helpers.tensor_parallel.lab07.checks.activation_mistakes import Array, Mistakes
 
-SHAPE = (3, 5, 4)  # batch, length and features of one rank's slice: all different, so that no axis passes for another
+SHAPE = (3, 5, 4)  # batch, length and features of one rank's slice, all different so that swapped axes show
 ERRORS = (
     (
         r"dispatcher for __array_function__|'NoneType'",
-        "None is used as an array: methods with a capital letter return nothing, and the result is in recv; gather "
+        "None is used as an array: methods with a capital letter return None and write the result into recv; gather "
         "and reduce return None on all ranks but one",
     ),
     (
         r"^ValueError: (Allgather|Reduce_scatter\w*): (send has|recv has|\d+ elements)",
-        "recv of an all-gather is mp_size times as large as send, send of a reduce-scatter mp_size times recv",
+        "recv of an all-gather is mp_size times as large as send; send of a reduce-scatter is mp_size times recv",
     ),
 )
 
 
 class Asked(NamedTuple):
-    """What an exercise asks for. right(parts, i), mistakes: as in `activation_mistakes`. name: of what is given.
+    """The task of an exercise. right(parts, i) and mistakes are as in `activation_mistakes`; name: of the input.
 
-    whole: what is given has all features. cheap: collectives of which one is enough; the first is the one to ask for.
-    several, nothing: the causes of a list of arrays, and of None.
+    whole: whether the input has all features. cheap: the collectives of which a single call is enough; messages
+    suggest the first. several, nothing: the causes to name when the answer is a list of arrays, or None.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 
 
 class Case(NamedTuple):
-    """mp_size ranks to a model. shape: of a rank's slice. order: in memory, as in `laid_out`."""
+    """A test case with mp_size ranks per model. shape: of a rank's slice. order: in memory, as in `laid_out`."""
 
     name: str
     ranks: int
@@ -53,7 +53,7 @@ class Case(NamedTuple):
 
 
 def inputs_of(asked: Asked, case: Case) -> list[Array]:
-    """What each rank is given; all numbers are different and exact."""
+    """Return each rank's input; all numbers are different and exact."""
     batch, length, part = case.shape
     shape = case.ranks, batch, length, part * (case.mp_size if asked.whole else 1)
     numbers = 2 * np.random.default_rng(0).permutation(int(np.prod(shape))) + 1  # odd: no half, double or sum of two
@@ -63,7 +63,7 @@ def inputs_of(asked: Asked, case: Case) -> list[Array]:
 
 
 def laid_out(array: Array, order: str) -> Array:
-    """The same numbers in memory: "C"; "F"; "length first"; or a "slice" of a larger array, with gaps between rows."""
+    """Copy an array in memory order "C", "F" or "length first", or as a "slice" with gaps between its rows."""
     if order == "slice":
         return np.concatenate([array, array], axis=2)[:, :, : array.shape[2]]
     if order == "length first":

@@ -1,4 +1,4 @@
-"""Judges what exercises 4 and 6 make of activations: values, memory, dtype, order, and what it costs to send."""
+"""Judge the results of exercises 4 and 6: values, memory layout, dtype, and the cost of communication."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ from labs_helpers.tensor_parallel.lab07.checks.activation_cases import SHAPE, As
 from labs_helpers.tensor_parallel.lab07.checks.activation_mistakes import ROWS, Array, common
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import WORLD, expect_anew, of_world, on_ranks
 
-FLOAT64 = "np.empty and np.zeros make float64 unless they are told another dtype"
-FRACTION = "whole numbers with one that has a point, or divided by /, are float64: leave them whole"
+FLOAT64 = "np.empty and np.zeros create float64 arrays unless you pass a dtype"
+FRACTION = "integers become float64 when you combine them with a float or divide with /; keep them integers"
 ORDER = (
-    "its numbers lie in memory in another order than its axes: a view (transpose, moveaxis, a slice), a copy that "
-    "keeps a view's order (np.copy, np.array), or order='F'"
+    "its memory order differs from the order of its axes: it is a view (transpose, moveaxis, a slice), a copy that "
+    "keeps a view's order (np.copy, np.array), or an array with order='F'"
 )
-AS_IT_LIES = "what is sent is not in C order, and is sent as it lies in memory; np.ascontiguousarray puts it in order"
+AS_IT_LIES = (
+    "the array that you send is not in C order, and MPI sends it in memory order; np.ascontiguousarray reorders it"
+)
 _WHOLE = "an all-reduce sends twice the bytes of an all-gather or a reduce-scatter"
-_ROOT = "all ranks' parts go through one rank, which the others wait for"
+_ROOT = "all parts go through one rank, and the others wait for it"
 COSTLY = dict.fromkeys(("Allreduce", "allreduce"), _WHOLE) | {
     **dict.fromkeys(("gather", "Gather", "reduce", "Reduce"), _ROOT),
-    **dict.fromkeys(("Bcast", "bcast"), "a broadcast for each rank: each costs its latency, and the others wait"),
+    **dict.fromkeys(("Bcast", "bcast"), "one broadcast per rank: each costs its latency while the other ranks wait"),
     **dict.fromkeys(
-        ("Allgather", "allgather"), "every rank gets all ranks' whole gradients: p times the bytes of a reduce-scatter"
+        ("Allgather", "allgather"),
+        "every rank receives the whole gradients of all ranks: p times the bytes of a reduce-scatter",
     ),
 }
 
 
 def activation_lines(student: Callable, asked: Asked, cases: Sequence[Case]) -> Iterator[str]:
-    """Yield a line for each case in which the student's function is right, then one for real ranks; raise Wrong."""
+    """Yield one line per case in which the student's function is right, then one for real ranks; raise Wrong."""
     otherwise = (lambda difference: of_world(student), moved)
     comparison = Comparison("rank {0}'s result", otherwise=otherwise, advice=asked.advice)
     seen: set[np.dtype] = set()  # dtypes of results that were right
@@ -61,7 +64,7 @@ def activation_lines(student: Callable, asked: Asked, cases: Sequence[Case]) -> 
 
 
 def _call(student, comm, array, mp_size):
-    """The result on a rank, whose neighbours share a model."""
+    """Return the result on a rank; mp_size neighboring ranks share a model."""
     return student(array, comm.Split(color=comm.rank // mp_size, key=comm.rank), mp_size)
 
 
@@ -78,7 +81,7 @@ def _expect_values(comparison: Comparison, asked: Asked, case: Case, found: Sequ
             if isinstance(array, list | tuple) and all(isinstance(one, np.ndarray) for one in array):
                 kind, cause = f"{kind} of {len(array)} arrays", asked.several
             kind = "None" if array is None else kind
-            raise Wrong(case.name, f"rank {rank} returned {kind}; an array is asked for", cause=cause)
+            raise Wrong(case.name, f"rank {rank} returned {kind}; expected an array", cause=cause)
 
     def causes():
         for sentence, mistake in (*asked.mistakes(), *common(asked.name, asked.right)):
@@ -90,7 +93,7 @@ def _expect_values(comparison: Comparison, asked: Asked, case: Case, found: Sequ
             yield AS_IT_LIES, partial(_of_all, lying, case.mp_size, sent)
 
     def place(value) -> str:
-        """', x[0, 1, 2] of rank 3' for a value that is in one place of what the ranks were given."""
+        """Return ', x[0, 1, 2] of rank 3' for a value that the ranks' inputs contain."""
         for rank, array in enumerate(inputs):
             if len(at := np.argwhere(array == value)):
                 return f", {asked.name}{list(map(int, at[0]))} of rank {rank}"
@@ -100,22 +103,22 @@ def _expect_values(comparison: Comparison, asked: Asked, case: Case, found: Sequ
 
 
 def _expect_form(asked: Asked, case: Case, found: Sequence[Array], seen: set[np.dtype]) -> None:
-    """Raise Wrong unless all results have the dtype of what was given, and lie in C order or in its own."""
+    """Raise Wrong unless all results have the input's dtype and are contiguous in C order or in the input's order."""
     for rank, array in enumerate(found):
         if array.dtype != case.dtype:
-            of = f"rank {rank}'s result is {array.dtype}, expected {np.dtype(case.dtype)}, as {asked.name} is"
-            cause = (f"{array.dtype} is asked for somewhere; {asked.name}.dtype is right whatever that is",)
+            of = f"rank {rank}'s result is {array.dtype}, expected {np.dtype(case.dtype)}, the dtype of {asked.name}"
+            cause = (f"some call specifies {array.dtype}; use {asked.name}.dtype, which fits every input",)
             if array.dtype == np.float64:
                 whole = np.dtype(case.dtype).kind == "i" and np.dtype(np.float32) in seen
                 cause = (FRACTION,) if whole else (FLOAT64, *cause)
             raise Wrong(case.name, of, cause=cause)
         if not (array.flags.c_contiguous or case.order == "F" and array.flags.f_contiguous):
             said = f"rank {rank}'s result is not contiguous: shape {array.shape}, strides {array.strides}"
-            raise Wrong(case.name, said, cause=ORDER, advice="np.ascontiguousarray makes it so")
+            raise Wrong(case.name, said, cause=ORDER, advice="make it contiguous with np.ascontiguousarray")
 
 
 def _expect_cost(asked: Asked, case: Case, run: GroupRun, nbytes: int) -> None:
-    """Raise Wrong unless the ranks of each model made one collective, a cheap one of up to nbytes."""
+    """Raise Wrong unless the ranks of each model made one collective, of a cheap kind and of at most nbytes."""
     for first in range(0, case.ranks, case.mp_size):
         group = tuple(range(first, first + case.mp_size))
         listed, calls = ", ".join(map(str, group)), [call for call in run.calls if set(call.ranks) & set(group)]
@@ -129,8 +132,8 @@ def _expect_cost(asked: Asked, case: Case, run: GroupRun, nbytes: int) -> None:
         counted = Counter(call.name + (f" of {call.nbytes:,} bytes" if call.nbytes else "") for call in calls)
         made = ", ".join(f"{times} × {name}" for name, times in counted.items()) or "no collective"
         costly = (COSTLY[call.name] for call in calls if call.name in COSTLY and call.name not in asked.cheap)
-        other = "every collective costs its latency anew" if len(calls) > 1 else ""
-        cause = next(costly, "") or other or "what travels has a wider dtype than the input, or there is more of it"
+        other = "every collective costs its latency" if len(calls) > 1 else ""
+        cause = next(costly, "") or other or "the message has a wider dtype than the input, or more elements"
         enough = f"one {asked.cheap[0]} of {nbytes:,} bytes is enough"
         found = f"the values are right, but ranks {listed} make {made}; {enough}"
         raise Wrong(case.name, found, cause=cause, advice="count the bytes that leave each rank")

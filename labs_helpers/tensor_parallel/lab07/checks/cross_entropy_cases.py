@@ -1,4 +1,4 @@
-"""Logits whose vocabulary is split over ranks, their targets, and the loss and gradient that they should give."""
+"""Test cases of exercise 10: logits split over ranks, their targets, and the right loss and gradient."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ HUGE = 10_000.0
 
 @dataclass(frozen=True)
 class Case:
-    """`ranks` to a group, `groups` of them, each with its own data. kind: "usual"; "high", all logits near 10,000;
-    "huge", near ±10,000, with the target near the largest; "far", with the target 20,000 below it; "sure", with the
-    target 30 above all others, so that the loss is 0 in float32. sliced: logits and targets are views of longer
-    tensors."""
+    """A test case with `groups` groups of `ranks` ranks, each group with its own data.
+
+    kind: "usual"; "high", all logits near 10,000; "huge", logits near ±10,000 and the target near the largest; "far",
+    the target 20,000 below the largest; "sure", the target 30 above all others, so the loss is 0 in float32.
+    sliced: logits and targets are views of longer tensors.
+    """
 
     name: str
     ranks: int
@@ -31,15 +33,15 @@ class Case:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The dimensions that tensors may have here, by name."""
+        """The dimensions that tensors may have in this case, by name."""
         part = {"V / p": self.vocabulary // self.ranks} if self.ranks > 1 else {}
         return {"batch": self.batch, "length": self.length, "V": self.vocabulary} | part
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """One group's data. logits: float32, each rank's part; loss: float64, a tensor of one number; gradients, bounds:
-    each rank's part."""
+    """One group's data: each rank's float32 logits, the float64 loss (a tensor of one number), and each rank's part of
+    the gradient, with bounds on their errors."""
 
     logits: list[Tensor]
     targets: Tensor
@@ -58,7 +60,7 @@ def tokens_of(case: Case, group: int) -> Tokens:
     (gradient,) = torch.autograd.grad(loss, whole)
     # Some roundings of numbers as large as the largest logit, the exponent of an exp among them, and a sum over V.
     roundings = UNIT * (8 * whole.detach().abs().amax(-1, keepdim=True) + 2 * case.vocabulary + 16)
-    if case.kind == "sure":  # of numbers that are 1: the sum, and what is divided by it
+    if case.kind == "sure":  # the sum and the exponentials divided by it round numbers near 1
         roundings = torch.full_like(roundings, UNIT)
     count = targets.numel()
     largest = 1 / (4 * count) if case.kind == "sure" else gradient.abs().amax(-1, keepdim=True)
@@ -69,7 +71,7 @@ def tokens_of(case: Case, group: int) -> Tokens:
 
 
 def _usual(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Logits of a few units; the targets have the first and the last row of each rank among them."""
+    """Draw logits of a few units; the targets include the first and the last row of each rank."""
     logits = 2 * torch.randn(case.batch, case.length, case.vocabulary, generator=generator)
     rows, count = case.vocabulary // case.ranks, case.batch * case.length
     edges = [row for first in range(0, case.vocabulary, rows) for row in (first, first + rows - 1)]
@@ -79,7 +81,7 @@ def _usual(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def _sure(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Of each token one logit is 30 above the others, by turns on each rank: its target."""
+    """Put each token's target logit 30 above the others, on each rank in turn."""
     rows, tokens = case.vocabulary // case.ranks, torch.arange(case.batch * case.length)
     targets = tokens % case.ranks * rows + torch.randint(rows, tokens.shape, generator=generator)
     levels = (tokens[:, None] - 1).float()
@@ -88,8 +90,8 @@ def _sure(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def _extreme(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """The first token's logits are all high, the second's all low, of each further one a single logit is high, on
-    another rank each time; "high": all of them, and rank 1 has all targets."""
+    """Draw logits near ±10,000: all high for the first token, all low for the second, and one high logit for each other
+    token, on each rank in turn. "high": all logits are high, and rank 1 holds all targets."""
     count, ranks, rows = case.batch * case.length, case.ranks, case.vocabulary // case.ranks
     tokens = torch.arange(count)
     owner = torch.ones_like(tokens) if case.kind == "high" else tokens % ranks
@@ -106,7 +108,7 @@ def _extreme(case: Case, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def given_of(case: Case, tokens: Tokens, place: int) -> tuple[Tensor, Tensor]:
-    """(logits, targets) of a rank, as its own tensors."""
+    """Return a rank's own copies of (logits, targets)."""
     logits, targets = tokens.logits[place].clone(), tokens.targets.clone()
     if not case.sliced:
         return logits, targets

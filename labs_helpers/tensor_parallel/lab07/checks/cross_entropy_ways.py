@@ -1,4 +1,4 @@
-"""Ways to compute cross-entropy over a split vocabulary, a right one and wrong ones, on all ranks at once."""
+"""Right and wrong ways to compute cross-entropy over a split vocabulary, for all ranks together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor
 
-# What each rank has of what all have: a function of (p, batch, length), of the same shape.
+# Combines the ranks' values: a function from (p, batch, length) to the same shape.
 Over = Callable[[Tensor], Tensor]
 FIRSTS: dict[str, Callable[[Tensor, int, int], Tensor]] = {  # a part's first token, by (rank, V / p, p)
     "rank · V": lambda rank, rows, ranks: rank * rows * ranks,
@@ -67,13 +67,14 @@ def steps(
     target: Over = summed,
     shifted: bool = True,
 ) -> SimpleNamespace:
-    """What each rank has, its rank as first dimension.
+    """Return every intermediate result on all ranks; the first dimension is the rank.
 
-    Of (p, batch, length): largest, total, target, both after the shift, loss, and mine, whether it has the target; of
-    logits' shape: exponentials, one (1 at the target), softmax and gradient, of the sum of the losses.
+    With shape (p, batch, length): largest, total and target (both after the shift), loss, and mine (whether the rank
+    holds the target). With the shape of logits: exponentials, one (1 at the target), softmax, and gradient, of the sum
+    of the losses.
 
-    logits: (p, batch, length, V / p). parts: into how many a rank's rows are cut once more. shifted: the target's logit
-    is read after the shift; else before it, and the shift is taken from what all ranks have.
+    logits: (p, batch, length, V / p). parts: the number of parts into which a rank's rows are split again. shifted:
+    read the target's logit after the shift; otherwise read it before, and subtract the shift from the combined value.
     """
     ranks, rows = logits.shape[0], max(logits.shape[-1] // parts, 1)
     s = SimpleNamespace(largest=shift(logits.amax(-1)), ranks=ranks, count=targets.numel())

@@ -1,4 +1,4 @@
-"""Exercise 10 of lab 07: transfer, cross-entropy over a split vocabulary."""
+"""Check exercise 10 of lab 07: cross-entropy over a split vocabulary, the transfer exercise."""
 
 from functools import partial
 
@@ -22,13 +22,13 @@ from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, expect_passes
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import Group, in_groups
 
 WORDS = {
-    "why": "some roundings of numbers as large as the logits",
-    "advice": "work out {where} by hand, for one token: which rank has what of it, and what do the others need?",
+    "why": "a few roundings of numbers as large as the logits",
+    "advice": "work out {where} by hand for one token: what does each rank hold, and what do the others need?",
 }
-NEARLY = "a step of it in float16 or bfloat16, or a small number that is added somewhere"
-ENOUGH = "three numbers per token are enough: the largest logit, the sum of exponentials, the target's logit"
-NUMBER = ".item() and float() make a number of it, and wait for a GPU to have computed it"
-FORM = "(loss, grad_logits) is asked for"
+NEARLY = "some step runs in float16 or bfloat16, or adds a small number"
+ENOUGH = "exchange three numbers per token: the largest logit, the sum of exponentials, the target's logit"
+NUMBER = ".item() and float() convert it to a Python number, and wait until a GPU has computed it"
+FORM = "expected (loss, grad_logits)"
 CASES = (
     Case("2 ranks, V = 10", 2, batch=3, length=4, vocabulary=10),
     Case("3 ranks, V = 12", 3, batch=2, length=5, vocabulary=12),
@@ -62,7 +62,7 @@ def _loss_and_gradient(student, comm, logits, targets) -> list:
 
 
 def _expect_right(case: Case, student) -> Pass:
-    """Rank 0's Pass, if all ranks of all groups are right; raises Wrong."""
+    """Return rank 0's Pass if all ranks of all groups are right; raise Wrong otherwise."""
     groups = [tokens_of(case, group) for group in range(case.groups)]
     own = [given_of(case, tokens, place) for tokens in groups for place in range(case.ranks)]
     with one_thread():
@@ -77,7 +77,7 @@ def _on_rank(student, group, logits, targets) -> Pass:
 
 
 def _judge(case: Case, tokens: Tokens, passes: list[Pass]) -> None:
-    """Raises Wrong unless a group's loss and gradient are right."""
+    """Raise Wrong unless a group's loss and gradient are right."""
     title, extreme, ranks = case.name, case.kind not in ("usual", "sure"), len(passes)
     for rank, one in enumerate(passes):
         _expect_form(title, rank, one.returned, tokens.logits[rank])
@@ -93,29 +93,29 @@ def _judge(case: Case, tokens: Tokens, passes: list[Pass]) -> None:
         comparison.expect(title, found, right, partial(causes, tokens.logits, tokens.targets, extreme))
     for rank, one in enumerate(gradients):
         if one.dtype != torch.float32:
-            raise Wrong(title, f"rank {rank}'s grad_logits is {one.dtype}, expected torch.float32, as logits are")
+            raise Wrong(title, f"rank {rank}'s grad_logits is {one.dtype}, expected torch.float32, the dtype of logits")
 
 
 def _expect_form(title: str, rank: int, answer, logits: Tensor) -> None:
-    """Raises Wrong unless a rank's answer is a tuple of two, whose first is a tensor."""
+    """Raise Wrong unless a rank's answer is a pair that starts with a tensor."""
     if not isinstance(answer, tuple) or len(answer) != 2:
-        of = f"{len(answer)} things" if isinstance(answer, tuple) else f"one {type(answer).__name__}"
+        of = f"{len(answer)} values" if isinstance(answer, tuple) else f"one {type(answer).__name__}"
         raise Wrong(title, f"rank {rank} returned {'None' if answer is None else of}; {FORM}")
     loss, gradient = answer
     if not isinstance(loss, Tensor):
-        said = f"rank {rank}'s loss is of type {type(loss).__name__}; a tensor of one number is asked for"
+        said = f"rank {rank}'s loss is of type {type(loss).__name__}; expected a tensor of one number"
         raise Wrong(title, said, cause=NUMBER if isinstance(loss, (int, float)) else "")
     if loss.shape == logits.shape and isinstance(gradient, Tensor) and gradient.numel() == 1:
         raise Wrong(title, f"rank {rank} returned the gradient first; {FORM}", cause="the two are swapped")
 
 
 def _expect_as_much(short: Pass, long: Pass) -> str:
-    """The line to print; raises Wrong if more is sent with a longer vocabulary."""
+    """Return the line to print; raise Wrong if a larger vocabulary makes the ranks send more."""
     whole = 4 * LONG.batch * LONG.length * LONG.vocabulary
     if long.sent != short.sent:
-        grows = f"{long.sent:,} bytes leave each rank; with V = {SHORT.vocabulary} they were {short.sent:,}"
-        what = "the logits are gathered" if long.payload["all_gather"] >= whole else "what is sent grows with V"
+        grows = f"{long.sent:,} bytes leave each rank, against {short.sent:,} with V = {SHORT.vocabulary}"
+        what = "the logits are gathered" if long.payload["all_gather"] >= whole else "the messages grow with V"
         said = f"loss and gradient are right, but it calls {long.listed}: {grows}"
         raise Wrong(LONG.name, said, cause=f"{what}; {ENOUGH}")
     gathered = ring_bytes("all_gather", whole, LONG.ranks)
-    return f"{LONG.name}: {long.sent:,} bytes per rank as before; to gather the logits it would be {gathered:,}"
+    return f"{LONG.name}: {long.sent:,} bytes per rank as before; gathering the logits would take {gathered:,}"

@@ -1,4 +1,4 @@
-"""Exercise 11 of lab 07: f and g, forward and backward, each against what every collective would make of its input."""
+"""Check exercise 11 of lab 07: f and g, forward and backward, against the results of every collective."""
 
 from __future__ import annotations
 
@@ -18,36 +18,41 @@ from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, expect_passes
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import Group, in_groups
 
 Parts = list[Tensor]  # of each rank
-WAYS: dict[str, Callable[[Parts], Parts]] = {  # what can become of the ranks' tensors
-    "what came in": lambda parts: parts,
+WAYS: dict[str, Callable[[Parts], Parts]] = {  # results that operations on the ranks' tensors can give
+    "the input unchanged": lambda parts: parts,
     "the sum over the ranks": lambda parts: [sum(parts)] * len(parts),
-    "the ranks' parts behind one another along the length": lambda parts: [torch.cat(parts, 1)] * len(parts),
-    "this rank's part of the length of the sum": lambda parts: _cut([sum(parts)] * len(parts), 1),
+    "the ranks' parts joined along the length": lambda parts: [torch.cat(parts, 1)] * len(parts),
+    "this rank's part of the sum, split along the length": lambda parts: _cut([sum(parts)] * len(parts), 1),
     "the mean over the ranks": lambda parts: [sum(parts) / len(parts)] * len(parts),
-    "the largest over the ranks": lambda parts: [torch.stack(parts).amax(0)] * len(parts),
-    "the ranks' parts behind one another along the batch": lambda parts: [torch.cat(parts, 0)] * len(parts),
-    "the ranks' parts behind one another along the width": lambda parts: [torch.cat(parts, 2)] * len(parts),
-    "the ranks' parts along the length in reverse order": lambda parts: [torch.cat(parts[::-1], 1)] * len(parts),
-    "this rank's part of the batch of the sum": lambda parts: _cut([sum(parts)] * len(parts), 0),
-    "this rank's part of the width of the sum": lambda parts: _cut([sum(parts)] * len(parts), 2),
-    "this rank's part of the length of the mean": lambda parts: _cut([sum(parts) / len(parts)] * len(parts), 1),
-    "this rank's part of the length, without a sum": lambda parts: _cut(parts, 1),
-    "what came in, divided by p": lambda parts: [part / len(parts) for part in parts],
+    "the maximum over the ranks": lambda parts: [torch.stack(parts).amax(0)] * len(parts),
+    "the ranks' parts joined along the batch": lambda parts: [torch.cat(parts, 0)] * len(parts),
+    "the ranks' parts joined along the width": lambda parts: [torch.cat(parts, 2)] * len(parts),
+    "the ranks' parts joined along the length in reverse order": lambda parts: [torch.cat(parts[::-1], 1)] * len(parts),
+    "this rank's part of the sum, split along the batch": lambda parts: _cut([sum(parts)] * len(parts), 0),
+    "this rank's part of the sum, split along the width": lambda parts: _cut([sum(parts)] * len(parts), 2),
+    "this rank's part of the mean, split along the length": lambda parts: _cut(
+        [sum(parts) / len(parts)] * len(parts), 1
+    ),
+    "this rank's part of its own input, split along the length": lambda parts: _cut(parts, 1),
+    "the input divided by p": lambda parts: [part / len(parts) for part in parts],
     "0": lambda parts: [0 * part for part in parts],
 }
 ITSELF, SUM, GATHERED, SCATTERED = list(WAYS)[:4]
 COLLECTIVES = {ITSELF: "", SUM: "all_reduce", GATHERED: "all_gather", SCATTERED: "reduce_scatter"}
 RIGHT = {  # (operator, pass, sequence_parallel) → the way, and why
-    ("f", "output", False): (ITSELF, "every rank has the whole x, and its columns need no more"),
-    ("f", "gradient", False): (SUM, "each rank's columns give a part of the gradient of the same x"),
-    ("g", "output", False): (SUM, "each rank's rows give a part of the sum"),
-    ("g", "gradient", False): (ITSELF, "the gradient of a sum is the gradient of each of its parts"),
-    ("f", "output", True): (GATHERED, "columns need all tokens, and each rank has some of them"),
-    ("f", "gradient", True): (SCATTERED, "each rank's columns give a part of the gradient of all tokens"),
-    ("g", "output", True): (SCATTERED, "each rank's rows give a part of the sum, and a rank goes on with its tokens"),
-    ("g", "gradient", True): (GATHERED, "this rank's rows have worked on all tokens"),
+    ("f", "output", False): (ITSELF, "every rank holds the whole x, and its columns need nothing else"),
+    ("f", "gradient", False): (SUM, "each rank's columns contribute to the gradient of the same x"),
+    ("g", "output", False): (SUM, "each rank's rows give one term of the sum"),
+    ("g", "gradient", False): (ITSELF, "the gradient of a sum is also the gradient of each of its terms"),
+    ("f", "output", True): (GATHERED, "columns need all tokens, and each rank holds only some of them"),
+    ("f", "gradient", True): (SCATTERED, "each rank's columns contribute to the gradient of all tokens"),
+    ("g", "output", True): (
+        SCATTERED,
+        "each rank's rows give one term of the sum, and a rank continues with its own tokens",
+    ),
+    ("g", "gradient", True): (GATHERED, "this rank's rows processed all tokens"),
 }
-APPLY = "f and g are functions: the apply of each class"
+APPLY = "f and g are functions: return the apply of each class"
 ERRORS = (
     (r"non-static forward|takes \d+ positional argument", "forward(ctx, x) and backward(ctx, grad) are static methods"),
     (
@@ -56,20 +61,23 @@ ERRORS = (
     ),
     (
         r"returned an incorrect number of gradients",
-        "one gradient for each argument of forward after ctx",
+        "backward returns one gradient for each argument of forward after ctx",
     ),
     (
         r"does not require grad|not have been used in the graph",
-        "autograd gets no gradient: backward returns none, or the result does not come from a Function's apply (it "
-        "does not see what group's methods do)",
+        "autograd receives no gradient: backward returns none, or the result does not come from a Function's apply "
+        "(autograd cannot differentiate group's methods)",
     ),
-    (r"returned an invalid gradient", "a gradient has its x's shape; the collectives take the length, dimension 1"),
+    (
+        r"returned an invalid gradient",
+        "a gradient has the shape of its x; pass the length, dimension 1, to the collectives",
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Case:
-    """x: (batch, length, width); under sequence parallelism f's x and g's gradient have length / ranks."""
+    """A test case with x: (batch, length, width); sequence-parallel, f's x and g's gradient have length / ranks."""
 
     name: str
     ranks: int
@@ -99,7 +107,7 @@ CASES = (
 @exercise("07/11", "f and g for autograd", points=25, minutes=25, reference=exercises.conjugate_operators)
 def conjugate_operators(student):
     comparison = Comparison(
-        "{0} of {1} on rank {2}", advice="draw two ranks with one token each, and write {where} down"
+        "{0} of {1} on rank {2}", advice="draw two ranks with one token each, and write down {where}"
     )
     for case in CASES:
         given = [_given(case, group) for group in range(case.groups)]
@@ -113,7 +121,7 @@ def conjugate_operators(student):
 
 
 def _given(case: Case, group: int) -> dict[str, Parts]:
-    """What each rank's f and g are given, and the gradients that come back to them; whole numbers."""
+    """Draw the inputs of f and g on each rank, and the gradients that arrive at their outputs; all are integers."""
     generator, part = torch.Generator().manual_seed(group), case.length // (case.ranks if case.sequence_parallel else 1)
 
     def draw(length: int, same: bool) -> Parts:
@@ -131,7 +139,7 @@ def _given(case: Case, group: int) -> dict[str, Parts]:
 
 
 def _on_rank(case: Case, student: Callable, group: Group, *given: Tensor) -> dict[str, Pass]:
-    """The passes of f and g by 'f's output', …, both forward before any goes back."""
+    """Return the passes by name, such as 'f's output'; both forward passes come before any backward pass."""
     answer = student(group, case.sequence_parallel)
     if not (isinstance(answer, tuple | list) and len(answer) == 2 and all(map(callable, answer))):
         raise Wrong(case.name, f"rank {group.rank} returned {answer!r:.60}; (f, g), two functions, is asked for")
@@ -148,7 +156,7 @@ def _on_rank(case: Case, student: Callable, group: Group, *given: Tensor) -> dic
         kept.append((gradient, one))
     group.reset()
     if len(passes) == 4:
-        for function, x, grad in zip(answer, inputs, given[1::2], strict=True):  # once more, with other numbers
+        for function, x, grad in zip(answer, inputs, given[1::2], strict=True):  # again, with other numbers
             function(x.detach().neg().requires_grad_()).backward(-grad)
     for tensor, one in kept:
         one.compare(tensor)
@@ -156,7 +164,7 @@ def _on_rank(case: Case, student: Callable, group: Group, *given: Tensor) -> dic
 
 
 def _judge(case: Case, comparison: Comparison, given: dict[str, Parts], ranks: list[dict[str, Pass]]) -> None:
-    """Raise Wrong at the first pass that is not right on the ranks of a group."""
+    """Raise Wrong at the first wrong pass on the ranks of a group."""
     for (name, what, sequence_parallel), (way, why) in RIGHT.items():
         if sequence_parallel != case.sequence_parallel:
             continue
@@ -169,7 +177,7 @@ def _judge(case: Case, comparison: Comparison, given: dict[str, Parts], ranks: l
         def causes(parts=parts, way=way, why=why, name=name, what=what) -> Candidates:
             for other, function in WAYS.items():
                 if len(parts) > 1 and other != way:
-                    said = f"it is {other}; {name}'s {what} is {way}: {why}"
+                    said = f"it is {other}; it should be {way}, because {why}"
                     yield said, lambda function=function: {what: {name: dict(enumerate(function(parts)))}}
 
         for rank, one in enumerate(passes):
@@ -181,13 +189,15 @@ def _judge(case: Case, comparison: Comparison, given: dict[str, Parts], ranks: l
         expect_passes(case.name, title, passes)
         for rank, one in enumerate(passes):
             if one.returned.dtype != case.dtype:
-                raise Wrong(case.name, f"rank {rank}: {title} is {one.returned.dtype}, expected {case.dtype}, as x is")
+                raise Wrong(
+                    case.name, f"rank {rank}: {title} is {one.returned.dtype}, expected {case.dtype}, the dtype of x"
+                )
             if one.overwritten:
-                raise Wrong(case.name, f"rank {rank}: {title} has changed in a later call", cause=KEPT)
+                raise Wrong(case.name, f"rank {rank}: {title} changed during a later call", cause=KEPT)
         collective = COLLECTIVES[way] if case.ranks > 1 else ""
         if passes[0].calls != ({collective: 1} if collective else {}):
-            enough = f"1 × {collective} is enough" if collective else "nothing has to be sent"
-            raise Wrong(case.name, f"{title} is right, but takes {passes[0].listed}; {enough}", cause=why)
+            enough = f"1 × {collective} is enough" if collective else "no collective is needed"
+            raise Wrong(case.name, f"{title} is right, but the pass calls {passes[0].listed}; {enough}", cause=why)
 
 
 def _cut(parts: Parts, dim: int) -> Parts:

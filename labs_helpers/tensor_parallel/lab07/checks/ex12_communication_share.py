@@ -1,4 +1,4 @@
-"""Exercise 12 of lab 07: the share of communication, held against the formula for several machines and widths."""
+"""Check exercise 12 of lab 07: the ratio of communication to compute for several machines and widths."""
 
 from math import isclose
 
@@ -14,30 +14,41 @@ CASES = (  # name, width, tp, FLOP/s, bytes/s
     ("width 256 on 4 cores, 0.03 TFLOP/s, 1 GB/s", 256, 4, 0.03 * TFLOPS, 1 * GB),
     ("1 rank: nothing is sent", 1024, 1, 495 * TFLOPS, 349 * GB),
 )
-HALF = "the all-reduces take half of what they should: 2 · (tp − 1) / tp of 2 bytes per number, 4 times"
-TWICE = "the all-reduces take twice what they should: a number has 2 bytes, a block 4 all-reduces in both passes"
-THIRD = (
-    "compute is a third of what it should be: without the backward pass's 4 FLOPs, or with attention's weights alone"
+HALF = "the all-reduces take half the right time; count 4 of them, each with 2 · (tp − 1) / tp of 2 bytes per number"
+TWICE = (
+    "the all-reduces take twice the right time; a number has 2 bytes, and a block 4 all-reduces in both passes together"
 )
-UNDIVIDED = "compute is not divided by tp, which the ranks share, or the messages are: each sends whole activations"
+THIRD = "compute takes a third of the right time: the backward pass's 4 FLOPs are missing, or the MLP's weights are"
+UNDIVIDED = (
+    "compute is not divided by tp although the ranks share it, or messages are although each sends whole activations"
+)
 TWO_THIRDS = (
-    "the share is 1.5 times too large: the forward pass alone on both sides, 4 FLOPs in all, or 8 · width² alone"
+    "the ratio is 1.5 times too large: it counts only the forward pass, 4 FLOPs in all, or only the MLP's weights"
 )
-MISTAKES = (  # functions of (share, tp, width): share is the right one
-    ("the share is turned round: it is communication over compute", lambda s, p, w: 1 / s),
+MISTAKES = (  # functions of (the right ratio, tp, width)
+    ("the ratio is inverted; divide communication by compute", lambda s, p, w: 1 / s),
     (UNDIVIDED, lambda s, p, w: s / p),
-    ("compute is divided by tp twice, or the all-reduces' (tp − 1) / tp lacks its / tp", lambda s, p, w: s * p),
+    (
+        "compute is divided by tp twice, or the / tp is missing from the all-reduces' (tp − 1) / tp",
+        lambda s, p, w: s * p,
+    ),
     (HALF, lambda s, p, w: s / 2),
     (TWICE, lambda s, p, w: s * 2),
     (THIRD, lambda s, p, w: s * 3),
     (TWO_THIRDS, lambda s, p, w: s * 1.5),
-    ("the backward pass alone is in it, on both sides", lambda s, p, w: s * 0.75),
-    ("an all-reduce sends (tp − 1) / tp of its bytes twice: tp − 1 is missing", lambda s, p, w: s / (p - 1)),
-    ("an all-reduce sends (tp − 1) / tp of its bytes twice: that is taken as 1", lambda s, p, w: s * p / (p - 1)),
-    ("(tp − 1) / tp of the bytes; here (tp + 1) / tp", lambda s, p, w: s * (p + 1) / (p - 1)),
-    ("a block has 12 · width² parameters: the 12 is missing", lambda s, p, w: s * 12),
-    ("width is squared in the parameters", lambda s, p, w: s * w),
-    ("it is the share of the sum of both; communication over compute is asked for", lambda s, p, w: s / (1 + s)),
+    ("both times count only the backward pass", lambda s, p, w: s * 0.75),
+    ("an all-reduce sends (tp − 1) / tp of its bytes twice; the factor tp − 1 is missing", lambda s, p, w: s / (p - 1)),
+    (
+        "an all-reduce sends (tp − 1) / tp of its bytes twice; this factor is taken as 1",
+        lambda s, p, w: s * p / (p - 1),
+    ),
+    (
+        "it uses (tp + 1) / tp; an all-reduce sends (tp − 1) / tp of its bytes twice",
+        lambda s, p, w: s * (p + 1) / (p - 1),
+    ),
+    ("the factor 12 is missing; a block has 12 · width² parameters", lambda s, p, w: s * 12),
+    ("the parameters grow with width², not with width", lambda s, p, w: s * w),
+    ("it divides by the sum of both times; divide communication by compute alone", lambda s, p, w: s / (1 + s)),
 )
 
 

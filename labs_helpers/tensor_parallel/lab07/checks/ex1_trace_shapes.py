@@ -1,4 +1,4 @@
-"""Exercise 1 of lab 07: the shapes on one rank, for sizes of which no two could be taken for each other."""
+"""Check exercise 1 of lab 07: the shapes on one rank, for sizes that are all different."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -14,9 +14,9 @@ from labs_helpers.tensor_parallel.lab07.checks.shape_mistakes import RIGHT, clas
 FORM = "{layer: (x, weight, out)}"
 NAMES = {"b": "batch", "l": "length", "w": "width", "p": "width / mp_size", "m": "mp_size", "t": "batch · length"}
 NAMES |= {"B": "batch / mp_size", "L": "length / mp_size", "M": "width · mp_size"}
-# In the first two mp_size divides all sizes, so that a wrong one that was divided has a shape, too.
+# In the first two mp_size divides all sizes, so dividing the wrong one also gives whole numbers.
 SIZES = (8, 12, 20, 4), (6, 15, 21, 3), (3, 5, 14, 2), (1, 7, 40, 5), (2, 3, 8, 1)
-ADVICE = "draw x and the weight as rectangles, with both sides written on them, and cut the weight."
+ADVICE = "draw x and the weight as rectangles, label both sides of each, and split the weight"
 
 
 @exercise("07/1", "trace the shapes", points=10, minutes=15, reference=exercises.trace_shapes)
@@ -46,14 +46,14 @@ def _judge_layer(student, layer, cases):
 
 
 def _table(answer) -> dict:
-    """The answer, whose shapes may be tuples or lists, with tuples. Raises Wrong where it is no such table."""
+    """Return the answer with all shapes as tuples; raise Wrong unless it is a table of shapes."""
     if not isinstance(answer, Mapping):
         cause = "a return is missing" if answer is None else ""
-        raise Wrong("", f"returned {answer!r:.80}; a dict {FORM} is asked for", cause=cause)
+        raise Wrong("", f"returned {answer!r:.80}; expected a dict {FORM}", cause=cause)
     names = {"missing": RIGHT.keys() - answer.keys(), "too many": answer.keys() - RIGHT.keys()}
     if any(names.values()):
         said = [f"{what}: {', '.join(sorted(map(repr, some)))}" for what, some in names.items() if some]
-        renamed = "the layers' names are those of the docstring, letter by letter" if len(said) == 2 else ""
+        renamed = "spell the layers' names exactly as the docstring does" if len(said) == 2 else ""
         raise Wrong("", "; ".join(said), cause=renamed)
     return {layer: _row(layer, answer[layer]) for layer in RIGHT}
 
@@ -61,7 +61,7 @@ def _table(answer) -> dict:
 def _row(layer: str, shapes) -> tuple:
     form = isinstance(shapes, (tuple, list)) and all(isinstance(shape, (tuple, list)) for shape in shapes)
     if not form or len(shapes) != 3:
-        raise Wrong("", f"has {shapes!r:.70} for {layer!r}; {FORM} is asked for, with a tuple for each shape")
+        raise Wrong("", f"has {shapes!r:.70} for {layer!r}; expected {FORM}, with a tuple for each shape")
     for size in (size for shape in shapes for size in shape):
         if not isinstance(size, Integral) or isinstance(size, bool):
             cause = WHOLE if isinstance(size, float) else ""

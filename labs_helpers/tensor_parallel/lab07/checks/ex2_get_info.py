@@ -1,4 +1,4 @@
-"""Exercise 2 of lab 07: the grid, by what its communicators do; and what is no grid."""
+"""Check exercise 2 of lab 07: the grid and its communicators, and the refusal of impossible arguments."""
 
 from numbers import Integral
 
@@ -13,19 +13,27 @@ from labs_helpers.tensor_parallel.lab07.checks.refusals import expect_refused
 
 NAMES = ("mp_idx", "dp_idx", "mp_comm", "dp_comm", "part_in_dim", "part_out_dim")
 FORM = f"({', '.join(NAMES)})"
-DIMS = 36, 60  # divided by 2, 3 and 6 they give six other numbers
+DIMS = 36, 60  # their quotients by 2, 3 and 6 are six different numbers
 ERRORS = (
     (r"Split: (color|key) is \d*\.\d*, not a whole number", WHOLE),
-    (r"Split: (color|key) is None", "a name that has no value yet, or a function without return"),
-    (r"not 'split'", "mpi4py's method is Split, with a capital"),
-    (r"^AttributeError: these practice ranks know", "groups are made with comm.Split(color=…, key=…) here"),
+    (r"Split: (color|key) is None", "a variable is still None, or a function lacks its return"),
+    (r"not 'split'", "mpi4py's method is Split, with a capital S"),
+    (r"^AttributeError: these practice ranks know", "create the groups with comm.Split(color=…, key=…)"),
     (r"^KeyError: 'fc_", "a dict leaves out one of fc_q, fc_k, fc_v and fc_o"),
-    (r"^ZeroDivisionError", "% or // by something that is 0 on that rank: by mp_size, not by an index"),
+    (r"^ZeroDivisionError", "% or // divides by a number that is 0 on that rank; divide by mp_size, not by an index"),
 )
 STRICT = r"^ValueError.*\n.*\braise\b"
-REFUSED = (  # what, ranks, grid, layer, in_dim, out_dim, the cause where it is not refused
-    ("mp 3 × dp 3 on 6 ranks", 6, Grid(3, 3), "fc_q", 36, 36, "mp_size · dp_size is not comm.Get_size() here"),
-    ("mp 3 × dp 1 on 6 ranks", 6, Grid(3, 1), "fc_q", 36, 36, "with fewer ranks than comm has, some are in no grid"),
+REFUSED = (  # case, ranks, grid, layer, in_dim, out_dim, the cause if the answer accepts it
+    ("mp 3 × dp 3 on 6 ranks", 6, Grid(3, 3), "fc_q", 36, 36, "mp_size · dp_size differs from comm.Get_size()"),
+    (
+        "mp 3 × dp 1 on 6 ranks",
+        6,
+        Grid(3, 1),
+        "fc_q",
+        36,
+        36,
+        "the grid is smaller than comm, so some ranks are outside it",
+    ),
     (
         "the layer fc_x",
         6,
@@ -33,21 +41,45 @@ REFUSED = (  # what, ranks, grid, layer, in_dim, out_dim, the cause where it is 
         "fc_x",
         36,
         36,
-        "it is taken for one of the four layers: raise ValueError unless it is one",
+        "it is treated as one of the four layers; raise ValueError for any other name",
     ),
-    ("fc_q with out_dim 9 on mp 2", 4, Grid(2, 2), "fc_q", 8, 9, "of fc_q, out_dim is split"),
-    ("fc_v with out_dim 10 on mp 4", 4, Grid(4, 1), "fc_v", 8, 10, "of fc_v, too, out_dim is split"),
-    ("fc_o with in_dim 9 on mp 2", 4, Grid(2, 2), "fc_o", 9, 8, "of fc_o, in_dim is split: mp_size divides that"),
+    (
+        "fc_q with out_dim 9 on mp 2",
+        4,
+        Grid(2, 2),
+        "fc_q",
+        8,
+        9,
+        "fc_q is split on out_dim, so mp_size has to divide that",
+    ),
+    (
+        "fc_v with out_dim 10 on mp 4",
+        4,
+        Grid(4, 1),
+        "fc_v",
+        8,
+        10,
+        "fc_v, too, is split on out_dim, so mp_size has to divide that",
+    ),
+    (
+        "fc_o with in_dim 9 on mp 2",
+        4,
+        Grid(2, 2),
+        "fc_o",
+        9,
+        8,
+        "fc_o is split on in_dim, so mp_size has to divide that",
+    ),
 )
 POSSIBLE = (  # grid, layer, dims, the cause of an error
-    (Grid(2, 2), "fc_q", (7, 8), "of fc_q, in_dim is not split: mp_size need not divide it"),
-    (Grid(2, 2), "fc_o", (8, 7), "of fc_o, out_dim is not split: mp_size need not divide it"),
-    (Grid(2, 3), "fc_k", (3, 4), "the layer is split among mp_size ranks: dp_size need not divide anything"),
+    (Grid(2, 2), "fc_q", (7, 8), "fc_q is not split on in_dim, so mp_size need not divide it"),
+    (Grid(2, 2), "fc_o", (8, 7), "fc_o is not split on out_dim, so mp_size need not divide it"),
+    (Grid(2, 3), "fc_k", (3, 4), "the layer is split over mp_size ranks, so dp_size need not divide anything"),
 )
 
 
 class Words(str):
-    """What is shown of a rank's answer, and compared."""
+    """A rank's answer as shown and compared; its repr has no quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -62,17 +94,17 @@ def get_info(student):
     for layer in ("fc_k", "fc_v", "fc_o"):
         for grid in grids[:2]:
             _expect_grid(f"{layer}, {grid}", student, grid, layer)
-    yield "fc_q, fc_k and fc_v 36 × 60 on mp 2: 36 × 30 on a rank; fc_o: 18 × 60"
+    yield "36 × 60 layers on mp 2: 36 × 30 per rank for fc_q, fc_k and fc_v; 18 × 60 for fc_o"
     _expect_grid("two grids at once, each of every other rank, in reverse order", student, grids[0], halves=True)
-    yield "two grids at once: the ranks of comm, in its order, and no others"
+    yield "two grids at once: each uses only the ranks of its comm, in their order"
     for grid, layer, dims, why in POSSIBLE:
         _expect_grid(f"{layer} of {dims[0]} × {dims[1]}, {grid}", student, grid, layer, dims, strict=why)
-    yield "what is not split need not be divisible"
+    yield "a dimension that is not split need not be divisible"
     first, then = ([(grid, "fc_q", *DIMS, False)] * 6 for grid in grids[:2])
     yield expect_anew("mp 2 × dp 3, then mp 3 × dp 2", student, _place_of, first, then)
     for what, ranks, *arguments, cause in REFUSED:
         expect_refused(student, _refused, what, [tuple(arguments)] * ranks, cause)
-    yield f"{len(REFUSED)} refusals, each on every rank and before anything is sent"
+    yield f"{len(REFUSED)} refusals, each on every rank and before any communication"
     case = "the same function on 4 real ranks, in reverse order"
     found = on_real_ranks(case, student, _on_real_rank, [(grids[2], "fc_o", *DIMS)] * 4, cause=of_world(student))
     _expect_right(case, student, found[::-1], grids[2], "fc_o", DIMS)
@@ -80,8 +112,8 @@ def get_info(student):
 
 
 def _expect_grid(case, student, grid, layer="fc_q", dims=DIMS, halves=False, strict="") -> None:
-    """halves: two such grids at once. strict: why an error that the answer raises is one too many."""
-    too_strict = strict or "this grid and this layer are possible: a test is too strict, or turned round"
+    """Raise Wrong unless the answer builds this grid. halves: test two grids at once. strict: why it must not raise."""
+    too_strict = strict or "this grid and this layer are possible; a condition is too strict, or negated"
     own = [(grid, layer, *dims, halves)] * (len(grid.ranks) * (1 + halves))
     run = on_ranks(case, student, _on_rank, own, errors=(*ERRORS, (STRICT, too_strict)))
     for ranks in dict.fromkeys(ranks for ranks, *_ in run.results):
@@ -90,8 +122,10 @@ def _expect_grid(case, student, grid, layer="fc_q", dims=DIMS, halves=False, str
 
 
 def _on_rank(student, world, grid, layer, in_dim, out_dim, halves):
-    """(the ranks of comm, the answer, those of each of its communicators), ranks of the world. halves: comm has every
-    other rank, in reverse order, and the ranks between make a grid of their own."""
+    """Return (comm's ranks, the answer, the ranks of each of its communicators), all as world ranks.
+
+    halves: comm has every other rank, in reverse order, and the remaining ranks form a second grid.
+    """
     comm = world.Split(color=world.rank % 2, key=-world.rank) if halves else world
     answer = student(comm, comm.rank, *grid, layer, in_dim, out_dim)
     parts = answer if isinstance(answer, (tuple, list)) else ()
@@ -99,13 +133,13 @@ def _on_rank(student, world, grid, layer, in_dim, out_dim, halves):
 
 
 def _place_of(student, world, *arguments):
-    """The answer without its communicators, and their ranks."""
+    """Return the answer with its communicators replaced by their ranks."""
     _, answer, members = _on_rank(student, world, *arguments)
     return [*answer[:2], *answer[4:], *members[2:4]]
 
 
 def _on_real_rank(student, world, grid, layer, in_dim, out_dim):
-    """The answer with the ranks of its communicators, on a real rank; comm has all ranks in reverse order."""
+    """Return the same on a real rank; comm has all ranks in reverse order."""
     comm = world.Split(color=0, key=-world.rank)
     answer = student(comm, comm.rank, *grid, layer, in_dim, out_dim)
     return *answer[:2], *(tuple(group.allgather(comm.rank)) for group in answer[2:4]), *answer[4:]
@@ -116,10 +150,10 @@ def _refused(student, comm, grid, *layer):
 
 
 def _place(case: str, student, rank: int, ranks: tuple, answer, members: list) -> tuple:
-    """A rank's answer, with the ranks of its communicators; −1: one that is not in comm. Raises Wrong for others."""
+    """Return a rank's answer with its communicators' ranks, −1 for one outside comm; raise Wrong on a bad form."""
     if not isinstance(answer, (tuple, list)) or len(answer) != len(NAMES):
         cause = "a return is missing" if answer is None else ""
-        raise Wrong(case, f"rank {rank} returned {answer!r:.90}; {FORM} is asked for", cause=cause)
+        raise Wrong(case, f"rank {rank} returned {answer!r:.90}; expected {FORM}", cause=cause)
     for name, part, group in zip(NAMES, answer, members, strict=True):
         if name.endswith("comm"):
             kind, fits, cause = "one of comm's communicators", group is not None, of_world(student)
@@ -135,8 +169,8 @@ def _place(case: str, student, rank: int, ranks: tuple, answer, members: list) -
 
 
 def _expect_right(case: str, student, found: list[tuple], grid: Grid, layer: str, dims: tuple[int, int]) -> None:
-    """found: each rank's, by its rank in comm. Raises Wrong at the first that is not right."""
-    rank_advice = "draw the grid with a row for each model, and write the ranks into it"
+    """Raise Wrong at the first wrong part of the answers. found: one answer per rank of comm."""
+    rank_advice = "draw the grid with one row per model, and write the ranks into it"
 
     def expect(name, mine, right, candidates, seen="", advice=rank_advice):
         pairs = ((sentence, _words(name, one)) for sentence, one in candidates)
@@ -149,14 +183,15 @@ def _expect_right(case: str, student, found: list[tuple], grid: Grid, layer: str
     for i, name in ((2, "mp_comm"), (3, "dp_comm")):
         mine, right, seen = [place[i] for place in found], grid.groups(name), ""
         if any(-1 in ranks for ranks in mine):
-            seen = (
-                of_world(student) and WORLD or "ranks are in it that are not in comm: a Split of another communicator"
-            )
+            seen = of_world(student) and WORLD or "it contains ranks outside comm; another communicator was split"
         elif [sorted(ranks) for ranks in mine] == [sorted(ranks) for ranks in right]:
-            seen = "the ranks are right, and their order is not: key orders them, lowest first"
+            seen = "the ranks are right, but their order is not; key orders them, lowest first"
         expect(name, mine, right, ((sentence, grid.split(one)) for sentence, one in group_mistakes(name)), seen)
     parts = ((sentence, [one(*grid, *dims)] * len(found)) for sentence, one in part_mistakes(layer))
-    right, advice = [grid.part(layer, *dims)] * len(found), "which dimension of this layer is cut, into how many parts?"
+    right, advice = (
+        [grid.part(layer, *dims)] * len(found),
+        "which dimension of this layer is split, into how many parts?",
+    )
     expect("(part_in_dim, part_out_dim)", [tuple(place[4:]) for place in found], right, parts, advice=advice)
 
 

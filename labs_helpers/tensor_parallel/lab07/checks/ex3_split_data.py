@@ -1,4 +1,4 @@
-"""Exercise 3 of lab 07: samples that say their number, in grids whose two sizes differ."""
+"""Check exercise 3 of lab 07: numbered samples, mostly in grids whose two sizes differ."""
 
 from functools import partial
 
@@ -15,18 +15,21 @@ from labs_helpers.tensor_parallel.lab07.checks.sample_mistakes import MISTAKES, 
 ERRORS = (
     (
         r"^ValueError.*\n.*\braise\b",
-        "dp_size divides n, which is len(x_train), and more is not asked: mp_size need not divide it",
+        "dp_size divides n, which is len(x_train), and that is the only condition: mp_size need not divide n",
     ),
     (
         r"does not result in an equal division",
-        "np.split(x, dp_size) cuts the first axis into dp_size equal parts; another number or axis does not fit",
+        "split the first axis into dp_size equal parts, np.split(x, dp_size); another number or axis does not fit",
     ),
-    (r"^IndexError: too many indices", "x and y may have any number of dimensions: one slice cuts the first of them"),
-    (r"^IndexError: ", "an index is too large: there are dp_size parts, and dp_idx runs from 0 to dp_size − 1"),
-    (r"name '(mp_idx|dp_idx)' is not defined", "a rank's two indices follow from rank and mp_size, as in get_info"),
-    (r"name '(comm|mp_comm|dp_comm|MPI)' is not", "nothing is sent: rank is an argument, and so is all the data"),
+    (r"^IndexError: too many indices", "x and y may have any number of dimensions; slice only the first one"),
+    (r"^IndexError: ", "an index is too large; there are dp_size parts, and dp_idx runs from 0 to dp_size − 1"),
+    (r"name '(mp_idx|dp_idx)' is not defined", "compute a rank's two indices from rank and mp_size, as in get_info"),
+    (
+        r"name '(comm|mp_comm|dp_comm|MPI)' is not",
+        "this function needs no communication: rank and all data are arguments",
+    ),
 )
-ADVICE = "write down rank, mp_idx and dp_idx of all ranks, and beside each its samples."
+ADVICE = "list rank, mp_idx and dp_idx of all ranks, and the samples of each"
 CASES = (  # name, mp_size, dp_size, n, x.shape[1:], y.shape[1:], x.dtype
     ("mp 2 × dp 3", 2, 3, 36, (2,), (), np.float64),
     ("mp 3 × dp 2", 3, 2, 24, (4, 3), (5,), np.float32),
@@ -65,19 +68,19 @@ def _case(name, mp_size, dp_size, n, *form, line):
 
 
 def _of_all(function, mp_size, dp_size, n, *_):
-    """Each rank's samples."""
+    """Return function's samples for each rank."""
     return [function(tuple(range(n)), mp_size, dp_size, rank) for rank in range(mp_size * dp_size)]
 
 
 def _samples(n: int, shape: tuple, dtype=np.float64, gaps: bool = False) -> np.ndarray:
-    """(n, *shape): all elements of a sample are equal, and no other sample's; in no order, as real data are."""
+    """Return (n, *shape) data in random order, in which all elements of a sample hold the same unique number."""
     values = np.random.default_rng(n).permutation(n)
     made = np.broadcast_to(values.reshape(n, *[1] * len(shape)), (n, *shape)).astype(dtype)
     return np.repeat(made, 2, axis=1)[:, ::2] if gaps else made
 
 
 def _numbers_of(student, i, mp_size, dp_size, n, x_shape, y_shape, dtype, gaps):
-    """The numbers of the samples that each rank gets, of x (i = 0) or of y."""
+    """Return the numbers of the samples that each rank gets from x (i = 0) or y (i = 1)."""
     whole = _samples(n, x_shape, dtype, gaps), _samples(n, y_shape, np.int64)
     found = []
     for rank in range(mp_size * dp_size):
@@ -85,7 +88,7 @@ def _numbers_of(student, i, mp_size, dp_size, n, x_shape, y_shape, dtype, gaps):
         answer = student(*given, mp_size, dp_size, rank)
         for name, before, now in zip(("x_train", "y_train"), whole, given, strict=True):
             if said := what_changed(name, before, now):
-                raise Wrong("", f"rank {rank}: {said}", cause="it is sorted, shuffled or written to in place")
+                raise Wrong("", f"rank {rank}: {said}", cause="the function sorts, shuffles or writes it in place")
         found.append(_numbers(rank, i, expect_tuple("", answer, "x", "y"), whole))
     return found
 
@@ -98,12 +101,12 @@ def _numbers(rank: int, i: int, answer: tuple, whole: tuple[np.ndarray, np.ndarr
     if (part.shape[1:], part.ndim, part.dtype) != (of.shape[1:], of.ndim, of.dtype):
         cause = "the samples keep their own shape: a part is (n / dp_size, …)" if part.ndim < of.ndim else ""
         if part.shape == of.shape[1:]:
-            cause = "one sample is taken with an index; a slice takes several"
+            cause = "an index takes a single sample; use a slice to take several"
         elif part.ndim == of.ndim and len(part) == len(of):
-            cause = "the samples lie along the first axis; here another is cut"
+            cause = "the samples are along the first axis, but another axis is split"
         if [one.shape[1:] for one in map(np.asarray, answer)] == [one.shape[1:] for one in whole[::-1]]:
             cause = "the order is (x, y)"
-        found = f"{where}has shape {part.shape} in {part.dtype}, and {name}_train {of.shape} in {of.dtype}"
+        found = f"{where}has shape {part.shape} in {part.dtype}, but {name}_train has {of.shape} in {of.dtype}"
         raise Wrong("", found, cause=cause)
     number = {value: i for i, value in enumerate(of.reshape(len(of), -1)[:, 0].tolist())}
     rows = part.reshape(len(part), -1) if part.size else part
@@ -120,7 +123,7 @@ def _told(name: str, case: Case, found: list) -> tuple[str, str, str]:
 
 
 def _said(samples: tuple[int, ...]) -> str:
-    """'samples 4 to 7', 'samples 0, 3, 6, …', 'no samples'."""
+    """Describe samples as 'samples 4 to 7', 'samples 0, 3, 6, …' or 'no samples'."""
     if len(samples) > 1 and samples == tuple(range(samples[0], samples[0] + len(samples))):
         return f"samples {samples[0]} to {samples[-1]}"
     return f"samples {', '.join(map(str, samples[:5]))}{', …' * (len(samples) > 5)}" if samples else "no samples"
@@ -131,14 +134,14 @@ def _on_rank(student, comm, *arguments):
 
 
 def _what_happened(mp_size: int, n: int, answers: list) -> str:
-    """What became of the samples that should have been refused."""
+    """Describe the parts of a data set that the answer should have refused."""
     try:
         lengths = [len(x) for x, _ in answers[::mp_size]]
     except TypeError:
         return ""
     counted = " + ".join(map(str, lengths))
     if sum(lengths) < n:
-        return f"// rounds down, and the models get {counted} of {n} samples: some are lost"
+        return f"// rounds down, so the models get {counted} of {n} samples, and some are lost"
     if len(set(lengths)) > 1:
-        return f"the parts have {counted} samples; the copies of the model need equally many"
+        return f"the parts have {counted} samples, but all copies of the model need the same number"
     return ""

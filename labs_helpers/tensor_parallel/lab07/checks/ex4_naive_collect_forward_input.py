@@ -1,4 +1,4 @@
-"""Exercise 4 of lab 07: the whole input on each rank, in order, and what it costs to collect."""
+"""Check exercise 4 of lab 07: the whole input on each rank, in order, and the cost of collecting it."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ ASKED = Asked(
     "x",
     joined,
     of_collecting,
-    "two ranks, batch 1, length 2 and two features each, on paper: what lies in recv, number by number?",
+    "on paper, take two ranks, batch 1, length 2 and two features each: what does recv contain, number by number?",
     "the parts are not joined: np.concatenate(parts, axis=…)",
     whole=False,
     cheap=("Allgather", "allgather", "Alltoall", "alltoall"),

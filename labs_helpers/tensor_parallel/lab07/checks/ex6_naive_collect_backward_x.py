@@ -1,4 +1,4 @@
-"""Exercise 6 of lab 07: each rank's slice of the summed gradient, and what it costs."""
+"""Check exercise 6 of lab 07: each rank's slice of the summed gradient, and its cost."""
 
 from functools import partial
 
@@ -14,8 +14,8 @@ ASKED = Asked(
     "grad_x",
     partial(sliced, total),
     lambda: (*of_slicing(total), *of_summing()),
-    "2 ranks, batch 1, length 2, 4 features, on paper: what lies in send, and which half of it does rank 0 get?",
-    "these are the blocks for all ranks, or of all; this rank's is their sum at its place",
+    "on paper, take 2 ranks, batch 1, length 2, 4 features: what does send contain, and which half does rank 0 get?",
+    "these are the blocks for all ranks or from all ranks; this rank returns one block, the sum of those meant for it",
     cheap=("Reduce_scatter_block", "Reduce_scatter", "Alltoall", "alltoall"),
 )
 CASES = (

@@ -1,4 +1,4 @@
-"""Exercise 7 of lab 07: column-parallel, with one all-reduce in backward and nothing sent in forward."""
+"""Check exercise 7 of lab 07: a column-parallel layer with one all-reduce in backward and none in forward."""
 
 import torch
 
@@ -7,8 +7,10 @@ from labs_helpers.tensor_parallel.lab07 import exercises
 from labs_helpers.tensor_parallel.lab07.checks.linear_cases import Case, Cut
 from labs_helpers.tensor_parallel.lab07.checks.linear_layers import Scheme, layer_lines
 
-COLUMNS = dict.fromkeys(("out", "grad_weight", "grad_bias"), "each is of its rank's own columns")
-SCHEME = Scheme(Cut(weight=1, bias=0, grad_out=-1), COLUMNS, "a rank has the whole x, and all that its columns need")
+COLUMNS = dict.fromkeys(("out", "grad_weight", "grad_bias"), "it belongs to this rank's own columns")
+SCHEME = Scheme(
+    Cut(weight=1, bias=0, grad_out=-1), COLUMNS, "a rank holds the whole x, and its columns need nothing else"
+)
 CASES = (
     Case("3 ranks, 12 features to 15", 3, batch=6, length=7, features=12, width=15),
     Case("2 ranks, a rank's weight is square", 2, batch=3, length=2, features=4, width=8),

@@ -1,4 +1,4 @@
-"""Exercise 8 of lab 07: row-parallel, with one all-reduce in forward and nothing sent in backward."""
+"""Check exercise 8 of lab 07: a row-parallel layer with one all-reduce in forward and none in backward."""
 
 import torch
 
@@ -8,11 +8,11 @@ from labs_helpers.tensor_parallel.lab07.checks.linear_cases import Case, Cut
 from labs_helpers.tensor_parallel.lab07.checks.linear_layers import Scheme, layer_lines
 
 OWN = {
-    "grad_x": "each is of its rank's own features",
-    "grad_weight": "each is of its rank's own rows",
-    "grad_bias": "each rank has the whole grad_out, hence the whole of it",
+    "grad_x": "it belongs to this rank's own features",
+    "grad_weight": "it belongs to this rank's own rows",
+    "grad_bias": "each rank holds the whole grad_out, and so computes the whole gradient",
 }
-NOTHING = "grad_out is whole on every rank, and that is all that a rank's rows need"
+NOTHING = "grad_out is whole on every rank, and a rank's rows need nothing else"
 SCHEME = Scheme(Cut(x=-1, weight=0), OWN, NOTHING)
 CASES = (
     Case("3 ranks, 15 features to 12", 3, batch=6, length=7, features=15, width=12),

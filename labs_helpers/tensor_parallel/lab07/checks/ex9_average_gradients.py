@@ -1,4 +1,4 @@
-"""Exercise 9 of lab 07: the mean of every gradient, in one message, and the gradients as they were."""
+"""Check exercise 9 of lab 07: the mean of every gradient, in one message, with the gradients unchanged."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,38 +18,34 @@ from labs_helpers.tensor_parallel.lab07.checks.on_ranks import expect_anew, on_r
 from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import ERRORS as OF_GROUPS
 
 ERRORS = (
-    (r"x is written to", "in_place=True writes into what it is given; the gradients stay as they are"),
+    (r"x is written to", "in_place=True overwrites its argument, but the gradients must not change"),
     (r"0-d tensor", "a gradient may be one number, of shape (): numel() counts its elements"),
-    (r"'list' object has no attribute|'list' and 'int'", "it is done to one tensor, not to a list of them"),
+    (r"'list' object has no attribute|'list' and 'int'", "the operation takes one tensor, not a list of tensors"),
     (
         r"setStorage",
-        "as_strided reads a part as if it lay in memory as the gradient does; reshape goes through rows, whatever the "
+        "as_strided reads a part as if it had the gradient's memory layout; reshape reads row by row, whatever the "
         "strides are",
     ),
     (
         r"^IndexError: tuple index",
-        "gradients have different numbers of dimensions, one has none: numel() and reshape(-1)",
+        "the gradients' numbers of dimensions differ, and one has none; use numel() and reshape(-1)",
     ),
     (r"name 'dp_(size|rank|comm|idx)'", "dp_group has rank and size"),
     *OF_GROUPS,
 )
 COSTLY = {
-    "all_gather": "every rank gets all ranks' gradients: an all-gather sends p − 1 vectors, an all-reduce 2·(p − 1)/p",
-    "reduce_scatter": "an all_reduce does both, in one call",
-    "broadcast": "the means are the same on all ranks after an all_reduce already",
+    "all_gather": "every rank receives all gradients; an all-gather sends p − 1 vectors, an all-reduce 2·(p − 1)/p",
+    "reduce_scatter": "all_reduce does both in one call",
+    "broadcast": "after an all_reduce all ranks already have the same means",
 }
-SHARED = (
-    "view, reshape, detach and split give tensors on the same memory; with one rank, too, the means are new tensors"
-)
-ADVICE = (
-    "two ranks with gradients [1, 2] and [3]: what does the vector hold on each, what comes back, and where is it cut?"
-)
-FEWER_BITS = "a step of it has fewer bits than float32, as bfloat16 and float16 have"
-NOT_CUT = "the vector is not cut into the gradients yet"
-CONVERTED = "it was converted, or a NumPy array of another dtype is in between; the gradients are float32"
+SHARED = "view, reshape, detach and split return tensors that share memory; return new tensors, even on one rank"
+ADVICE = "take two ranks with gradients [1, 2] and [3]: what does each vector hold, and what returns?"
+FEWER_BITS = "some step uses fewer bits than float32, such as bfloat16 or float16"
+NOT_CUT = "the vector is not split into the gradients yet"
+CONVERTED = "the answer converts it, or goes through a NumPy array of another dtype; the gradients are float32"
 CASES = (  # name, dp_size, mp_size, shapes
     ("4 copies of a model of 2 ranks", 4, 2, [(4, 3), (5,), (), (2, 3, 2), (0, 4), (3, 2), (2,)]),
-    ("3 ranks, whose gradients lie differently in memory", 3, 1, [(2, 5), (1, 4), (), (3, 1), (1,), (6,)]),
+    ("3 ranks, whose gradients differ in memory order", 3, 1, [(2, 5), (1, 4), (), (3, 1), (1,), (6,)]),
     ("2 ranks, one gradient", 2, 1, [(3, 2)]),
     ("1 rank", 1, 1, [(3, 2), (4,)]),
 )
@@ -57,7 +53,7 @@ CASES = (  # name, dp_size, mp_size, shapes
 
 @exercise("07/9", "average the gradients", points=10, minutes=15, reference=exercises.average_gradients)
 def average_gradients(student):
-    otherwise = (nearly(FEWER_BITS), scaled)  # a sum is off by a few roundings
+    otherwise = (nearly(FEWER_BITS), scaled)  # the rounding error of a sum
     means = Comparison("rank {0}'s mean {1}", bound=rounded(16), slack=1e-4, otherwise=otherwise, advice=ADVICE)
     for case, dp_size, mp_size, shapes in CASES:
         gradients = [_draw(shapes, seed=rank) for rank in range(dp_size * mp_size)]
@@ -79,8 +75,11 @@ def average_gradients(student):
 
 
 def _draw(shapes: Sequence[tuple], seed: int) -> list[Tensor]:
-    """A rank's gradients, normally distributed; those of shape (2,) are zero. seed: its rank. Matrices are transposed
-    in memory on even ranks, cubes permuted, and a vector at the end has gaps."""
+    """Draw a rank's gradients from a normal distribution; those of shape (2,) are zero. seed: the rank.
+
+    On even ranks matrices are transposed in memory. Tensors of three dimensions are permuted, and a vector at the end
+    of the list is strided.
+    """
     generator = torch.Generator().manual_seed(seed)
     made = [torch.randn(shape, generator=generator) * (shape != (2,)) for shape in shapes]
     if seed % 2 == 0:
@@ -96,7 +95,7 @@ def _means(student, comm, gradients):
 
 
 def _call(student, comm, gradients, mp_size):
-    """What it returned, the group with its counts, and whether it returned the gradients' memory."""
+    """Return the answer's result, the group with its counts, and whether result and gradients share memory."""
     group = PracticeCommunication(comm.Split(color=comm.rank % mp_size, key=comm.rank))
     found = student(gradients, group)
     memory = {one.untyped_storage().data_ptr() for one in gradients if one.numel()}
@@ -106,16 +105,16 @@ def _call(student, comm, gradients, mp_size):
 
 
 def _expect_form(case: str, rank: int, means, gradients: Sequence[Tensor]) -> None:
-    """Raise Wrong unless a rank returned a list of as many float32 tensors."""
+    """Raise Wrong unless a rank returned a list with one float32 tensor per gradient."""
     if not isinstance(means, list | tuple):
-        kind, cause = f"a {type(means).__name__}", "list(…) makes a list of it" * hasattr(means, "__next__")
+        kind, cause = f"a {type(means).__name__}", "make it a list with list(…)" * hasattr(means, "__next__")
         if means is None:
             kind, cause = "None", "the result is not returned"
         elif isinstance(means, Tensor):
             kind, cause = f"a tensor of shape {tuple(means.shape)}", NOT_CUT
-        raise Wrong(case, f"rank {rank} returned {kind}; a list of tensors is asked for", cause=cause)
+        raise Wrong(case, f"rank {rank} returned {kind}; expected a list of tensors", cause=cause)
     if len(means) != len(gradients):
-        left_out = "a gradient {} is left out; it has its place in the list, too"
+        left_out = "a gradient {} is left out; include it in the list"
         cause = NOT_CUT if len(means) == 1 else ""
         for what, kept in (("without elements", torch.numel), ("that is 0", torch.count_nonzero)):
             if [one.shape for one in gradients if kept(one)] == [getattr(one, "shape", ()) for one in means]:
@@ -125,20 +124,20 @@ def _expect_form(case: str, rank: int, means, gradients: Sequence[Tensor]) -> No
     for i, one in enumerate(means):
         dtype = getattr(one, "dtype", type(one).__name__)
         if dtype != torch.float32:
-            cause = "torch.from_numpy makes a tensor of an array" if isinstance(one, np.ndarray) else CONVERTED
+            cause = "convert the array with torch.from_numpy" if isinstance(one, np.ndarray) else CONVERTED
             raise Wrong(case, f"rank {rank}'s mean {i} is {dtype}, expected torch.float32", cause=cause)
 
 
 def _expect_one_message(case: str, rank: int, calls, payload, nbytes: int, count: int) -> None:
-    """Raise Wrong unless a rank makes one all-reduce of up to `nbytes`, or nothing where that is 0."""
+    """Raise Wrong unless a rank makes one all-reduce of at most `nbytes`, or none if that is 0."""
     if calls == ({"all_reduce": 1} if nbytes else {}) and payload.total() <= nbytes:
         return
     made = ", ".join(f"{times} × {name}, {payload[name]:,} bytes" for name, times in calls.items())
     found = f"the values are right, but rank {rank} makes {made}; one all_reduce of {nbytes:,} bytes is enough"
     cause = next((COSTLY[name] for name in calls if name in COSTLY), "")
     if not cause:
-        cause = "what travels has a wider dtype than float32, or there is more of it"
+        cause = "the message has a wider dtype than float32, or more elements"
         if calls.total() > 1:
-            cause = "an all-reduce for each gradient: " * (calls.total() == count)
-            cause += "every message costs its latency anew"
+            cause = "it makes one all-reduce per gradient: " * (calls.total() == count)
+            cause += "every message costs its latency"
     raise Wrong(case, found, cause=cause)

@@ -1,4 +1,4 @@
-"""Runs layers on practice ranks, forward of all, then backward of the last to the first, and judges what they gave."""
+"""Run a student's layers on practice ranks, all forward and then backward in reverse order, and judge the results."""
 
 from __future__ import annotations
 
@@ -28,18 +28,21 @@ from labs_helpers.tensor_parallel.lab07.checks.passes import Pass, expect_passes
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import Group, in_groups
 
 BOUND = rounded(16)
-FEWER_BITS = "a step of it has fewer bits than the tensors that came in: float16, bfloat16, or float32 for float64"
+FEWER_BITS = "some step uses fewer bits than the input tensors have: float16, bfloat16, or float32 for float64"
 WORDS = {
     "why": "the rounding errors of sums this long",
-    "advice": "work out {where} by hand: which products are in it, and which ranks have them?",
+    "advice": "work out {where} by hand: which products does it contain, and which ranks hold them?",
 }
-KEPT = "backward writes into tensors that an earlier call has returned; each call makes new ones"
+KEPT = "backward writes into tensors that an earlier call returned; each call has to make new ones"
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """A way to cut a layer. own: of each result that is local, what each rank's is a part of. The other one is the sum
-    over the ranks, by one all-reduce; the other pass sends nothing, and `nothing` says why."""
+    """A way to split a layer over ranks.
+
+    own maps each result that a rank computes alone to the reason. The remaining result is the sum over the ranks, from
+    one all-reduce; the other pass sends nothing, and `nothing` says why.
+    """
 
     cut: Cut
     own: Mapping[str, str]
@@ -72,12 +75,12 @@ def layer_lines(student: Callable, scheme: Scheme, cases: Sequence[Case]) -> Ite
 
 
 def _two_parts(answer: Any) -> bool:
-    """Whether it could be (out, backward)."""
+    """Decide whether an answer could be (out, backward)."""
     return isinstance(answer, (tuple, list)) and len(answer) == 2 and callable(answer[1])
 
 
 def _on_rank(student: Callable, group: Group, layers: list[tuple]) -> list[list[Pass]]:
-    """For each layer the passes forward and, one for each call, backward."""
+    """Return for each layer its forward pass, followed by one backward pass per call."""
     passes, answers, kept = [], [], []
     for operands, _ in layers:
         answer, forward = watched(group, dict(zip(OPERANDS, operands, strict=False)), student, *operands, group)
@@ -96,7 +99,7 @@ def _on_rank(student: Callable, group: Group, layers: list[tuple]) -> list[list[
 
 
 def _judge(title: str, scheme: Scheme, case: Case, layers: list[Layer], layer: Layer, seen: list[list[Pass]]) -> None:
-    """Raise Wrong unless one of `layers` is right; seen: the passes of each rank of its group."""
+    """Raise Wrong unless `layer`, one of `layers`, is right. seen: the passes of each rank of its group."""
     forwards = [one[0] for one in seen]
     for rank, one in enumerate(forwards):
         _expect_form(title, rank, one.returned)
@@ -115,7 +118,7 @@ def _judge(title: str, scheme: Scheme, case: Case, layers: list[Layer], layer: L
     for rank, one in enumerate(seen):
         for names, earlier in zip((("out",), *[GRADIENTS] * CALLS), one, strict=True):
             if changed := [names[part] for part in earlier.overwritten if part < len(names)]:
-                found = f"rank {rank}'s {changed[0]} of one call is no longer the same after a later one"
+                found = f"rank {rank}'s {changed[0]} of one call changes during a later call"
                 raise Wrong(title, found, cause=KEPT)
 
 
@@ -127,7 +130,7 @@ def _expect_result(title, scheme, case, name, layers, layer, call, passes, found
     comparison.expect(title, found, layer.results[call][name], causes)
     for rank, mine in enumerate(found):
         if mine.dtype != case.dtype:
-            raise Wrong(title, f"rank {rank}'s {name} is {mine.dtype}, expected {case.dtype}, as what was given is")
+            raise Wrong(title, f"rank {rank}'s {name} is {mine.dtype}, expected {case.dtype}, the dtype of the inputs")
 
 
 def _expect_form(title: str, rank: int, answer: Any) -> None:
@@ -138,49 +141,52 @@ def _expect_form(title: str, rank: int, answer: Any) -> None:
     if isinstance(answer, Tensor):
         said = f"one tensor of shape {tuple(answer.shape)}"
     elif isinstance(answer, tuple) and len(answer) == 2:
-        said = f"a {type(answer[1]).__name__} second"
-        cause = "backward itself is to be returned, not what it gives: it is called later, with grad_out"
+        said = f"a {type(answer[1]).__name__} as second value"
+        cause = "return the function backward itself, without calling it; it is called later, with grad_out"
         if callable(answer[0]):
-            said, cause = "a function first", "the two are swapped"
-    raise Wrong(title, f"rank {rank} returned {said}; (out, backward) is asked for", cause=cause)
+            said, cause = "a function as first value", "the two are swapped"
+    raise Wrong(title, f"rank {rank} returned {said}; expected (out, backward)", cause=cause)
 
 
 def _expect_gradients(title: str, right: Mapping[str, list[Tensor]], answers: list) -> None:
-    """Raise Wrong unless each rank's answer of backward is a tuple of three, and in the order that is asked for."""
-    asked = f"({', '.join(GRADIENTS)})"
+    """Raise Wrong unless backward returned a tuple of three gradients in the right order on each rank."""
+    expected = f"({', '.join(GRADIENTS)})"
     for rank, answer in enumerate(answers):
         if not isinstance(answer, tuple) or len(answer) != len(GRADIENTS):
-            of = f"{len(answer)} things" if isinstance(answer, tuple) else f"{answer!r:.60}"
-            raise Wrong(title, f"rank {rank}'s backward returned {of}; {asked} is asked for")
+            of = f"{len(answer)} values" if isinstance(answer, tuple) else f"{answer!r:.60}"
+            raise Wrong(title, f"rank {rank}'s backward returned {of}; expected {expected}")
     for order in permutations(GRADIENTS):
         fits = Comparison("", bound=BOUND).same(answers, list(zip(*(right[name] for name in order), strict=True)))
         if fits and order != GRADIENTS:
-            found = f"backward returned ({', '.join(order)}); {asked} is asked for"
-            raise Wrong(title, found, cause="the values are right, the order is not")
+            found = f"backward returned ({', '.join(order)}); expected {expected}"
+            raise Wrong(title, found, cause="the values are right, but their order is not")
 
 
 def _expect_sent(title: str, phase: str, one: Pass, result: Tensor, scheme: Scheme, ranks: int) -> None:
-    """Raise Wrong unless a pass calls one all-reduce of its result, where that is summed, or nothing."""
+    """Raise Wrong unless a pass makes one all-reduce of its result if that is a sum, and no collective otherwise."""
     is_summed = (phase == "forward") == (scheme.summed == "out")
     nbytes = result.nbytes if is_summed and ranks > 1 else 0
     if one.payload == ({"all_reduce": nbytes} if nbytes else {}) and one.calls.total() == bool(nbytes):
         return
     said = f"{phase}'s values are right, but it calls {one.listed}: {one.sent:,} bytes leave each rank"
     if not is_summed:
-        raise Wrong(title, f"{said}; none have to", cause=f"{phase} needs no collective: {scheme.nothing}")
+        raise Wrong(title, f"{said}; none are needed", cause=f"{phase} needs no collective: {scheme.nothing}")
     least = ring_bytes("all_reduce", nbytes, ranks)
     said += f"; 1 × all_reduce of {scheme.summed} takes {least:,}"
     causes = (
         (
             set(one.calls) == {"all_gather"},
-            "every rank receives what all others have, and adds it up itself; all_reduce adds up on the way",
+            "every rank receives the tensors of all others and adds them up itself; all_reduce adds up along the way",
         ),
-        (set(one.calls) == {"all_gather", "reduce_scatter"}, "the two are an all-reduce in two calls"),
-        (one.payload["all_reduce"] == nbytes, "the same bytes go in several messages; one of the tensor is quicker"),
+        (set(one.calls) == {"all_gather", "reduce_scatter"}, "together the two make an all-reduce, in two calls"),
+        (
+            one.payload["all_reduce"] == nbytes,
+            "the same bytes travel in several messages; a single message with the whole tensor is faster",
+        ),
         (
             one.calls == {"all_reduce": 1} and one.payload["all_reduce"] == 2 * nbytes,
-            "what is sent has twice the bytes: in float64, or two tensors in one",
+            "the message has twice the bytes: it is float64, or it holds two tensors",
         ),
-        (one.calls["all_reduce"] > 1, "something is reduced that needs no reducing"),
+        (one.calls["all_reduce"] > 1, "it also reduces a tensor that needs no reduction"),
     )
     raise Wrong(title, said, cause=next((cause for fits, cause in causes if fits), ""))

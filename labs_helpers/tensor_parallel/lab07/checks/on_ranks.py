@@ -1,4 +1,4 @@
-"""How lab 07 runs answers on ranks, and what its error messages mean."""
+"""Run lab 07's answers on practice ranks, and explain their error messages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from labs_helpers.course.verdict.trees import Comparison
 from labs_helpers.practice.groups import practice_groups
 
 KEPT = (
-    "something is kept from one call to the next, in a global variable, a default argument or an attribute: a buffer, "
-    "a mask, a communicator; each call makes its own"
+    "it keeps something from one call to the next (a buffer, a mask, a communicator) in a global variable, a default "
+    "argument or an attribute; each call has to create its own"
 )
-WORLD = "COMM_WORLD has the ranks of all models; this function's are in the communicator that it is given"
+WORLD = "COMM_WORLD contains the ranks of all models; use the communicator that the function receives"
 
 
 def of_world(student) -> str:
-    """WORLD if the answer, or what it calls, speaks of COMM_WORLD; else ''."""
+    """Return WORLD if the answer or a function that it calls names COMM_WORLD; else ''."""
     return WORLD if any("COMM_WORLD" in plain(part).__code__.co_names for part in reachable(student).values()) else ""
 
 
@@ -29,12 +29,12 @@ def has_sizes_of_world(found: str, student, size: int) -> bool:
     return found.startswith("ValueError") and bool(of_world(student))
 
 
-ERRORS = (  # pairs (pattern, cause), and one of a function; those of an exercise come before them
+ERRORS = (  # (pattern or function, cause); an exercise's own pairs come first
     (has_sizes_of_world, WORLD),
     (r"^AttributeError: these practice ranks know", "the function's description names the methods that it needs"),
     (
         r"^NameError: name '(MPI|comm|world|COMM_WORLD)'",
-        "the ranks to talk to are in the communicator that it is given",
+        "reach the other ranks through the communicator that the function receives",
     ),
 )
 
@@ -43,10 +43,11 @@ on_ranks = partial(on_practice_ranks, ranks=practice_groups, messages=ERRORS)
 
 
 def expect_anew(case: str, student: Callable, call: Callable, first: Sequence[tuple], then: Sequence[tuple]) -> str:
-    """A line; raises Wrong unless a second call leaves what the first one returned, and gives what it gives alone.
+    """Return a line to print; raise Wrong unless a second call keeps the first result and repeats its own result alone.
 
-    call: as of `on_ranks`; returns numbers, arrays or tensors, or a list of these. first, then: what each rank is given
-    in the one call and in the other."""
+    call: as for `on_ranks`; it returns numbers, arrays or tensors, or a list of these. first, then: each rank's
+    arguments in the first and in the second call.
+    """
 
     def both(answer: Callable, comm: Any, one: tuple, two: tuple) -> tuple[list, list, Any]:
         returned = [call(answer, comm, *one)]
@@ -59,7 +60,7 @@ def expect_anew(case: str, student: Callable, call: Callable, first: Sequence[tu
     ):
         if changed := what_changed("returned", before, after):
             place = changed.partition(" ")[0].replace("returned[0]", "the first result")
-            raise Wrong(case, f"rank {rank}: {place} is no longer the same after the second call", cause=KEPT)
+            raise Wrong(case, f"rank {rank}: {place} has changed after the second call", cause=KEPT)
         if not Comparison("").same([second], [alone[rank]]):
-            raise Wrong(case, f"rank {rank}'s second result is not what it is without the first call", cause=KEPT)
-    return f"{case}: the second leaves what the first one returned"
+            raise Wrong(case, f"rank {rank}'s second result differs from its result without the first call", cause=KEPT)
+    return f"{case}: the second leaves the first result unchanged"

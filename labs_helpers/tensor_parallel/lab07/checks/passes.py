@@ -1,4 +1,4 @@
-"""One call of a rank's: what it returned, sent and changed, and what has to be so of each."""
+"""One call on a rank: its result, its communication and the operands it changed, with checks of each."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.copies import what_changed
 from labs_helpers.tensor_parallel.lab07.checks.rank_group import Group
 
-WRITTEN = "x += …, x[…] = …, in_place=True and methods that end in _ write into what was given; make a new tensor"
-WAITING = "start_all_reduce returns a request; until its wait() has returned, the tensor is not the sum"
+WRITTEN = "x += …, x[…] = …, in_place=True and methods that end in _ write into the input; make a new tensor"
+WAITING = "start_all_reduce returns a request; the tensor holds the sum only after its wait() has returned"
 
 
 @dataclass
 class Pass:
-    """returned: with copies of its tensors, a list as a tuple; payload: bytes by collective; sent: bytes that left the
-    rank; changed: which operand is no longer as it was, in words; started, waiting: how many start_all_reduce
-    there were, and how many of them nobody waited for."""
+    """The record of one call.
+
+    returned: the result, with copies of its tensors and a list as a tuple. payload: bytes by collective. sent: bytes
+    that left the rank. changed: a sentence about an operand that changed, or ''. started, waiting: the number of
+    start_all_reduce calls, and how many of them nobody waited for.
+    """
 
     returned: Any
     calls: Counter
@@ -30,27 +33,27 @@ class Pass:
     changed: str
     started: int
     waiting: int
-    overwritten: list[int] = field(default_factory=list)  # which of the returned tensors a later call has changed
+    overwritten: list[int] = field(default_factory=list)  # indices of returned tensors that a later call changed
 
     @property
     def listed(self) -> str:
-        """'2 × all_reduce'."""
+        """The collectives in words, such as '2 × all_reduce'."""
         return ", ".join(f"{times} × {name}" for name, times in self.calls.items()) or "nothing"
 
     def communication(self, numel: int) -> str:
-        """'', "all_reduce" where a tensor of so many elements was reduced, or "start_all_reduce"."""
+        """Return "start_all_reduce", "all_reduce" if a tensor of numel elements was reduced, or ''."""
         if self.started:
             return "start_all_reduce"
         return "all_reduce" if self.payload["all_reduce"] in (4 * numel, 8 * numel) else ""
 
     def compare(self, now: Any) -> None:
-        """Note what has become of the very tensors that were returned."""
+        """Note which of the returned tensors have changed since."""
         pairs = zip(_parts(self.returned), _parts(now), strict=True)
         self.overwritten = [i for i, (before, after) in enumerate(pairs) if what_changed("", before, _detached(after))]
 
 
 def watched(group: Group, operands: Mapping[str, Tensor], function: Callable, *arguments: Any) -> tuple[Any, Pass]:
-    """(function(*arguments), what is known of the call)."""
+    """Return (function(*arguments), the Pass that records the call)."""
     before = {name: tensor.detach().clone() for name, tensor in operands.items()}
     group.reset()
     returned = function(*arguments)
@@ -62,7 +65,7 @@ def watched(group: Group, operands: Mapping[str, Tensor], function: Callable, *a
 
 
 def expect_passes(title: str, what: str, passes: Sequence[Pass]) -> None:
-    """Raise Wrong where a rank has changed what it was given, or a pass, called `what`, has not waited for a sum."""
+    """Raise Wrong if a rank changed an operand, or returned before an all-reduce finished. what: the pass's name."""
     for rank, one in enumerate(passes):
         if one.changed:
             raise Wrong(title, f"rank {rank}: {one.changed}", cause=WRITTEN)

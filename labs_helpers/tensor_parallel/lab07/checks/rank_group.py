@@ -1,4 +1,4 @@
-"""The group that an answer gets on practice ranks, and answers run in one or several of them."""
+"""The group that an answer receives on practice ranks, and runs of an answer in one or several groups."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from labs_helpers.practice.place import OWN_FILES
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
 from labs_helpers.tensor_parallel.lab07.checks.tensor_errors import ERRORS, explained
 
-DETOUR = "a communicator was used past group (COMM_WORLD, group.comm); group's own methods take tensors, and count"
+DETOUR = (
+    "it bypasses group with another communicator (COMM_WORLD, group.comm); call group's methods, which take tensors"
+)
 
-OWN_FILES.add(__file__)  # a deadlock names the line of the answer that called a Group
+OWN_FILES.add(__file__)  # so a deadlock message names the student's line that called a Group
 
 
 class Group(PracticeCommunication):
-    """Knows when another rank's thread calls it, by a name that all ranks share, and what was not waited for."""
+    """A group that detects calls from another rank's thread, and counts the all-reduces that nobody waited for."""
 
     def __init__(self, comm: Any) -> None:
         self._thread, self.total = threading.get_ident(), 0
@@ -43,12 +45,12 @@ class Group(PracticeCommunication):
     def _count(self, name: str, nbytes: int) -> None:
         if threading.get_ident() != self._thread:
             raise RuntimeError(f"{name} of another rank's group was called")
-        self.total += 1  # collectives of all calls
+        self.total += 1  # collectives over all calls
         super()._count(name, nbytes)
 
 
 class _Started:
-    """An all-reduce on its way, whose result comes with wait()."""
+    """A started all-reduce, whose result arrives with wait()."""
 
     def __init__(self, group: Group, x: Tensor, total: Tensor) -> None:
         self.group, self.x, self.total, self.done = group, x, total, False
@@ -64,11 +66,11 @@ class _Started:
 
 
 def in_groups(case: Any, student: Callable, call: Callable, own: Sequence[tuple], errors: Messages = ()) -> list[list]:
-    """What `call(student, group, *own)` returned on each rank of each of case.groups groups of case.ranks ranks.
+    """Return the results of `call(student, group, *own)` by group and rank, for case.groups groups of case.ranks ranks.
 
-    own: of the ranks of the first group, then of the next. Two groups have every other rank of all each, the last one
-    first. errors: (pattern, cause) of error messages, beside those of all groups. Raises Wrong, too where a rank has
-    taken part in collectives that its group does not know of.
+    own: arguments for the ranks of the first group, then of the next. Two groups take alternate ranks, in reverse
+    order. errors: additional (pattern, cause) pairs for error messages. Raises Wrong, also if a rank took part in
+    collectives that its group did not make.
     """
     groups, size = case.groups, case.ranks
     order = [size * (r % groups) + (size - 1 - r // groups if groups > 1 else r) for r in range(groups * size)]
@@ -81,7 +83,7 @@ def in_groups(case: Any, student: Callable, call: Callable, own: Sequence[tuple]
         run = on_ranks(case.name, student, on_rank, [own[place] for place in order], errors=(*errors, *ERRORS))
     for rank, (_, counted) in enumerate(run.results):
         if counted != len(run.of(rank)):
-            found = f"rank {rank} took part in {len(run.of(rank))} collectives, of which group made {counted}"
+            found = f"rank {rank} took part in {len(run.of(rank))} collectives, but group made only {counted}"
             raise Wrong(case.name, found, cause=DETOUR)
     results = [run.results[order.index(place)][0] for place in range(groups * size)]
     return [results[first : first + size] for first in range(0, len(results), size)]

@@ -1,4 +1,4 @@
-"""What exercises 2 and 3 have to refuse: every rank raises ValueError, before any of them waits for another."""
+"""Check the refusals of exercises 2 and 3: every rank raises ValueError before any rank waits for another."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from labs_helpers.course.verdict import Wrong, describe_error
 from labs_helpers.tensor_parallel.lab07.checks.on_ranks import on_ranks
 
-SILENT = "return and print end in silence, and the caller goes on: raise ValueError(…)"
-EVERY = "every rank knows the sizes, so each raises by itself: no if rank == …. Otherwise the others wait, or go on"
-BEFORE = "the tests stand behind it; before it they cost nothing, and no rank has begun to wait"
+SILENT = "after return or print the caller continues without an error; raise ValueError(…)"
+EVERY = "every rank knows the sizes, so all have to raise, without if rank == …; otherwise the others wait or continue"
+BEFORE = "the argument checks come after it; put them first, before any rank starts to wait"
 ERRORS = (
     (r"^AssertionError", "assert raises AssertionError, and `python -O` skips it: raise ValueError(…)"),
-    (r"\braise ", "another kind of error is raised than the one that is asked for, by which a caller knows it"),
-    (r"^KeyError: ", "a dict has no entry for it: test before it is looked up"),
+    (r"\braise ", "it raises a different type of error; callers expect ValueError"),
+    (r"^KeyError: ", "the dict has no such entry; check before you look it up"),
 )
 
 
 class _Watched:
-    """A communicator that notes which of its methods are asked for."""
+    """A communicator that records which of its methods are used."""
 
     def __init__(self, comm: Any, called: list[str]):
         self._comm, self._called = comm, called
@@ -36,9 +36,9 @@ class _Watched:
 def expect_refused(
     student: Callable, call: Callable, what: str, own: Sequence[tuple], cause: Callable[[list], str] | str
 ) -> None:
-    """Raise Wrong unless `call(student, comm, *own[rank])` raises ValueError on every rank, and has called nothing.
+    """Raise Wrong unless `call(student, comm, *own[rank])` raises ValueError on every rank and uses no method of comm.
 
-    cause: where nothing is raised, or a function of what the ranks have returned.
+    cause: the cause to name if nothing is raised, or a function that derives it from the ranks' results.
     """
     outcomes = [SimpleNamespace(answer=None, error=None, called=[], ended=False) for _ in own]
 
@@ -50,12 +50,12 @@ def expect_refused(
             mine.error = error
         mine.ended = True
 
-    with suppress(Wrong):  # where some wait for ever, the outcomes tell
+    with suppress(Wrong):  # if some ranks wait forever, their outcomes show it
         on_ranks("", student, on_rank, own)
     for rank, one in enumerate(outcomes):
         if one.error is not None and not isinstance(one.error, ValueError):
             wrong = describe_error(student, one.error, errors=ERRORS)
-            found = f"rank {rank} raised {wrong.found}\nValueError is asked for"
+            found = f"rank {rank} raised {wrong.found}\nexpected ValueError"
             raise Wrong(what, found, cause=wrong.causes) from one.error
     refused = [rank for rank, one in enumerate(outcomes) if one.error is not None]
     others = [rank for rank in range(len(own)) if rank not in refused]
@@ -63,14 +63,14 @@ def expect_refused(
         answers = [one.answer for one in outcomes]
         silent = all(answer is None or _is_error(answer) for answer in answers)
         known = SILENT if silent else cause(answers) if callable(cause) else cause
-        raise Wrong(what, "nothing is raised; ValueError is asked for", cause=known)
+        raise Wrong(what, "nothing is raised; expected ValueError", cause=known)
     if others:
         one = outcomes[others[0]]
-        does = "goes on" if one.ended else f"waits in {one.called[-1] if one.called else 'a loop'}"
+        does = "continues" if one.ended else f"waits in {one.called[-1] if one.called else 'a loop'}"
         raise Wrong(what, f"rank {refused[0]} raises ValueError, and rank {others[0]} {does}", cause=EVERY)
     for rank, one in enumerate(outcomes):
         if one.called:
-            found = f"rank {rank} calls {one.called[0]} before it raises ValueError; nothing may be sent before"
+            found = f"rank {rank} calls {one.called[0]} before it raises ValueError; raise it before any communication"
             raise Wrong(what, found, cause=BEFORE)
 
 

@@ -4,21 +4,23 @@ import torch
 
 
 def conjugate_operators(group, sequence_parallel):
-    """(f, g): two functions of a tensor that autograd differentiates.
+    """Return (f, g), two functions of one tensor that autograd can differentiate.
 
-    f stands before column-parallel layers, g behind a row-parallel one. sequence_parallel False:
-    f(x) returns x, the same on all ranks, and its gradient is the sum of the ranks' gradients.
-    g(x) returns the sum of the ranks' x, and its gradient is the one that comes back, as it is.
-    x: (batch, length, width). sequence_parallel True: outside the layers a rank holds its part of
-    the length. f(x): (batch, length / p, width) → (batch, length, width), the ranks' parts in
-    order. g(x): (batch, length, width) → (batch, length / p, width), this rank's part of the sum.
-    Each gradient has its x's shape.
+    f precedes column-parallel layers, g follows a row-parallel one. x: (batch, length, width).
 
-    group as in exercise 7; autograd knows nothing of its collectives. Each pass of f and g makes
-    at most one collective, and sends no more bytes than it has to. What comes in stays as it is.
+    sequence_parallel False: f(x) returns x, which is the same on all ranks; the gradient of x is
+    the sum of the gradients that arrive on all ranks. g(x) returns the sum of x over the ranks;
+    the gradient of x is the gradient that arrives, unchanged.
+    sequence_parallel True: outside the layers each rank holds only its part of the length. f maps
+    (batch, length / p, width) to (batch, length, width), the parts of all ranks in order. g maps
+    (batch, length, width) to (batch, length / p, width), this rank's part of the sum over the
+    ranks. Each gradient has the shape of its x.
+
+    group as in exercise 7; autograd cannot differentiate its collectives. Each pass of f and g
+    calls at most one collective, and sends no more bytes than necessary. Do not change inputs.
     """
     # 1. class F(torch.autograd.Function) with static methods forward(ctx, x), backward(ctx, grad)
-    # 2. G in the same way; what F does forward, G does backward. 3. Return their apply.
+    # 2. Write G in the same way, with forward and backward exchanged. 3. Return their apply.
     ### BEGIN SOLUTION
     class F(torch.autograd.Function):
         @staticmethod

@@ -2,13 +2,13 @@
 
 
 def split_data(x_train, y_train, mp_size, dp_size, rank):
-    """This rank's part of the training data, (x, y), in the order of the whole.
+    """Return (x, y), this rank's part of the training data, with the samples in their order.
 
-    x_train: (n, …), y_train: (n, …), NumPy arrays. The grid is that of get_info. The ranks of one
-    model get the same n / dp_size samples: the first of them for dp_idx 0, the next for dp_idx 1,
-    and so on. The parts may be views. ValueError if dp_size does not divide n.
+    x_train: (n, …), y_train: (n, …), NumPy arrays. The grid is the one of get_info. All ranks of
+    one model get the same n / dp_size samples: dp_idx 0 gets the first n / dp_size, dp_idx 1 the
+    next, and so on. The parts may be views. Raise ValueError if dp_size does not divide n.
     """
-    # All ranks of a model need the same samples. Which index tells the models apart?
+    # All ranks of a model need the same samples. Which index distinguishes the models?
     ### BEGIN SOLUTION
     n = len(x_train)
     if n % dp_size:

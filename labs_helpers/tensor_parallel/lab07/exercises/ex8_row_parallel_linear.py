@@ -2,17 +2,19 @@
 
 
 def row_parallel_linear(x, weight, bias, group):
-    """(out, backward) of a linear layer whose rows are split; it takes a column-parallel's output.
+    """Return (out, backward) of a linear layer whose weight is split by rows.
 
-    x: (batch, length, in / p), this rank's slice of the features. weight: (in / p, out), this
-    rank's rows. bias: (out,), the same on all ranks. out: (batch, length, out), the whole of x @
-    W + b, the same on all ranks. backward(grad_out), grad_out: (batch, length, out), the same on
-    all ranks, returns (grad_x, grad_weight, grad_bias): grad_x: (batch, length, in / p) and
-    grad_weight: (in / p, out), of this rank's part; grad_bias: (out,), the whole.
+    x: (batch, length, in / p), this rank's slice of the features, as a column-parallel layer
+    computes it. weight: (in / p, out), this rank's rows. bias: (out,), the same on all ranks.
+    out: (batch, length, out), the whole x @ W + b, the same on all ranks. backward(grad_out)
+    takes a (batch, length, out) tensor, the same on all ranks, and returns (grad_x, grad_weight,
+    grad_bias). grad_x: (batch, length, in / p) and grad_weight: (in / p, out) are the gradients
+    of this rank's parts; grad_bias: (out,) is the whole gradient.
 
-    PyTorch tensors; group as in exercise 7. Exactly one collective in forward, none in backward.
+    All are PyTorch tensors; group as in exercise 7. Call exactly one collective in forward and
+    none in backward.
     """
-    # 1. Forward: a rank's product is a part of a sum. When does the bias join it?
+    # 1. Forward: a rank's product is one term of a sum. When do you add the bias?
     ### BEGIN SOLUTION
     out = group.all_reduce(x @ weight) + bias
     ### END SOLUTION

@@ -14,45 +14,61 @@ BUGS = [
         (
             "f's gradient is not summed",
             [(F_GRAD, F_GRAD.replace("group.all_reduce(grad)", "grad"))],
-            "it is what came in; f's gradient is the sum over the ranks: each rank's columns give a part",
+            "it should be the sum over the ranks, because each rank's columns contribute",
         ),
         (
             "g's gradient is summed",
             [(G_GRAD, G_GRAD.replace("else grad", "else group.all_reduce(grad)"))],
-            "g's gradient is what came in: the gradient of a sum",
+            "it is the sum over the ranks; it should be the input unchanged, because the gradient of a sum",
         ),
         (
             "f's gradient is a mean",
             [("group.all_reduce(grad)", "group.all_reduce(grad) / group.size")],
             "it is the mean",
         ),
-        ("f sums up", [("else x.view_as(x)", "else group.all_reduce(x)")], "it is the sum over the ranks; f's output"),
-        ("gathered along the batch", [("all_gather(x, 1)", "all_gather(x)")], "along the batch; f's output is"),
-        ("gathered along the width", [("all_gather(x, 1)", "all_gather(x, -1)")], "along the width; f's output is"),
+        (
+            "f sums up",
+            [("else x.view_as(x)", "else group.all_reduce(x)")],
+            "it is the sum over the ranks; it should be the input unchanged",
+        ),
+        (
+            "gathered along the batch",
+            [("all_gather(x, 1)", "all_gather(x)")],
+            "it is the ranks' parts joined along the",
+        ),
+        (
+            "gathered along the width",
+            [("all_gather(x, 1)", "all_gather(x, -1)")],
+            "it is the ranks' parts joined along the",
+        ),
         (
             "scattered along the batch",
             [("reduce_scatter(grad, 1)", "reduce_scatter(grad)")],
-            "take the length, dimension 1",
+            "a gradient has the shape of its x; pass the",
         ),
         (
             "a slice in place of a reduce-scatter",
             [("group.reduce_scatter(grad, 1)", "grad.chunk(group.size, 1)[group.rank].clone()")],
-            "it is this rank's part of the length, without a sum",
+            "it is this rank's part of its own input, split along the length; it should be",
         ),
         (
             "an all-reduce and a slice",
             [("group.reduce_scatter(x, 1)", "group.all_reduce(x).chunk(group.size, 1)[group.rank].clone()")],
-            "g's output is right, but takes 1 × all_reduce; 1 × reduce_scatter is enough",
+            "g's output is right, but the pass calls 1 × all_reduce; 1 × reduce_scatter is enough",
         ),
         (
             "summed needlessly",
             [("else grad", "else group.all_reduce(grad) / group.size")],
-            "g's gradient is right, but takes 1 × all_reduce; nothing has to be sent",
+            "g's gradient is right, but the pass calls 1 × all_reduce; no collective is needed",
         ),
-        ("dropped", [("else group.all_reduce(x)", "else (group.all_reduce(x), x.clone())[1]")], "it is what came in"),
+        (
+            "dropped",
+            [("else group.all_reduce(x)", "else (group.all_reduce(x), x.clone())[1]")],
+            "it is the input unchanged; it should be the",
+        ),
         ("the classes", [(RETURN, "return F, G")], "apply of each class"),
         ("past autograd", [(RETURN, "return F.apply, group.all_reduce")], "does not come from a Function's apply"),
-        ("nothing", [(G_GRAD, "pass")], "autograd gets no gradient: backward returns none"),
+        ("nothing", [(G_GRAD, "pass")], "autograd receives no gradient: backward"),
         ("one function", [(RETURN, "return F.apply")], "two functions, is asked for"),
         (
             "in place",
@@ -69,7 +85,7 @@ BUGS = [
                 ),
                 ("return group.reduce_scatter(x, 1)", "return keep(group.reduce_scatter(x, 1))"),
             ],
-            "has changed in a later call(.|\n)*kept from one call to the next",
+            "changed during a later call(.|\n)*it keeps something from one call to the next",
         ),
     )
 ]

@@ -8,13 +8,21 @@ RETURN = "return communication / compute"
 BUGS = [
     (NAME, *bug)
     for bug in (
-        ("turned round", [(RETURN, "return compute / communication if tp > 1 else 0.0")], "it is communication over"),
+        (
+            "grad_weight is transposed; it has the shape",
+            [(RETURN, "return compute / communication if tp > 1 else 0.0")],
+            "the ratio is inverted; divide communication",
+        ),
         ("not shared", [("/ tp / flops", "/ flops")], "compute is not divided by tp"),
-        ("two all-reduces", [("= 4 * 2", "= 2 * 2")], "take half of what they should"),
-        ("float32", [("tp * 2 * width", "tp * 4 * width")], "take twice what they should"),
-        ("forward compute", [("6 * 12", "2 * 12")], "compute is a third"),
-        ("forward alone", [("6 * 12", "2 * 12"), ("= 4 * 2", "= 2 * 2")], "the forward pass alone on both sides"),
-        ("no 12", [("6 * 12", "6")], "the 12 is missing"),
+        ("two all-reduces", [("= 4 * 2", "= 2 * 2")], "the all-reduces take half the right time;"),
+        ("float32", [("tp * 2 * width", "tp * 4 * width")], "the all-reduces take twice the right time; a"),
+        ("forward compute", [("6 * 12", "2 * 12")], "compute takes a third of the right time: the"),
+        (
+            "forward alone",
+            [("6 * 12", "2 * 12"), ("= 4 * 2", "= 2 * 2")],
+            r"the ratio is 1\.5 times too large: it counts",
+        ),
+        ("no 12", [("6 * 12", "6")], "the factor 12 is missing; a block has 12 ·"),
     )
 ]
 DIFFERENT = [

@@ -17,13 +17,16 @@ def for_naive(row: str) -> list[tuple[str, str]]:
     return [(RETURN, f'    shapes["fc_o, naive"] = {row}\n{RETURN}')]
 
 
-CLASH = r"weight of fc_o:\n  got \(20, 5\), \(width, width / mp_size\), expected \(5, 20\)(.|\n)*as q, k and v are"
+CLASH = (
+    r"weight of fc_o:\n  got \(20, 5\), \(width, width / mp_size\), expected \(5, 20\)"
+    r"(.|\n)*if fc_o is split on the output dimension like"
+)
 BUGS: list = [
     (
         NAME,
         "fc_o split on its output, out whole",
         for_o("(slice_, (width, part), whole)"),
-        f"{CLASH}(.|\n)*takes that",
+        f"{CLASH}(.|\n)*it takes exactly those",
     ),
     (
         NAME,
@@ -44,7 +47,12 @@ BUGS: list = [
     (NAME, "the weight first", [(COLUMNS, "((width, part), whole, slice_)")], r"the order is \(x, weight, out\)"),
     (NAME, "out first", [(COLUMNS, "(slice_, (width, part), whole)")], "x and out are exchanged"),
     (NAME, "a layer is missing", [(', "fc_o, naive"', "")], "missing: 'fc_o, naive'"),
-    (NAME, "a name of its own", [("fc_o, naive", "fc_o_naive")], "too many: 'fc_o_naive'(.|\n)*letter by letter"),
+    (
+        NAME,
+        "a name of its own",
+        [("fc_o, naive", "fc_o_naive")],
+        "too many: 'fc_o_naive'(.|\n)*spell the layers' names exactly as the",
+    ),
     (NAME, "no return", [(RETURN, "")], "returned None(.|\n)*a return is missing"),
 ]
 

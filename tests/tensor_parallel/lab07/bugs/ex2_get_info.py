@@ -27,7 +27,9 @@ def returns(values: str) -> list[tuple[str, str]]:
     return [(RETURN, f"    return {values}\n")]
 
 
-EXCHANGED = r"mp_comm: rank 0(.|\n)*got ranks 0, 2, 4, expected ranks 0, 1\n(.|\n)*its color is dp_idx, which the ranks"
+EXCHANGED = (
+    r"mp_comm: rank 0(.|\n)*got ranks 0, 2, 4, expected ranks 0, 1\n(.|\n)*this is its dp_comm: the two communicators"
+)
 BUGS: list = [
     (
         NAME,
@@ -53,30 +55,35 @@ BUGS: list = [
         returns("mp_comm, dp_comm, mp_idx, dp_idx, part_in_dim, part_out_dim"),
         r"mp_idx is <practice communicator(.|\n)*the order is \(mp_idx",
     ),
-    (NAME, "comm itself", splits("comm", "comm.Split(color=mp_idx, key=dp_idx)"), "all ranks are in it"),
+    (
+        NAME,
+        "comm itself",
+        splits("comm", "comm.Split(color=mp_idx, key=dp_idx)"),
+        "it contains all ranks; Split's color has to",
+    ),
     (
         NAME,
         "a Split of mp_comm",
         [(DP_SPLIT, DP_SPLIT.replace("comm.S", "mp_comm.S"))],
-        "dp_comm: rank 0(.|\n)*a Split of mp_comm and not of comm",
+        "dp_comm: rank 0(.|\n)*each rank is alone in it: its color differs",
     ),
     (
         NAME,
         "COMM_WORLD",
         [IMPORT, (SPLITS, SPLITS.replace("comm.S", "MPI.COMM_WORLD.S"))],
-        "two grids at once(.|\n)*others that are not in comm(.|\n)*COMM_WORLD has the ranks of all models",
+        "two grids at once(.|\n)*others that are not in comm(.|\n)*COMM_WORLD contains the ranks of all models;",
     ),
     (
         NAME,
         "the sizes of COMM_WORLD",
         [IMPORT, ("comm.Get_size()", "MPI.COMM_WORLD.Get_size()")],
-        "COMM_WORLD has the ranks of all",
+        "COMM_WORLD contains the ranks of all models;",
     ),
     (
         NAME,
         "q, k and v split on the input",
         [(PARTS, PARTS.replace("== ", "!= "))],
-        r"got \(30, 60\)(.|\n)*stands in the other's place",
+        r"got \(30, 60\)(.|\n)*the part of the split dimension is returned",
     ),
     (
         NAME,
@@ -88,43 +95,43 @@ BUGS: list = [
         NAME,
         "fc_v is forgotten",
         [('"fc_k", "fc_v"', '"fc_k"')],
-        "fc_v, mp 2 × dp 3: rank 0 raised ValueError(.|\n)*a test is too strict",
+        "fc_v, mp 2 × dp 3: rank 0 raised ValueError(.|\n)*this grid and this layer are possible; a",
     ),
     (
         NAME,
         "no test of the sizes",
         [(SIZES, "    if False:\n")],
-        "mp 3 × dp 3 on 6 ranks: nothing(.|\n)*is not comm.Get_size",
+        r"mp 3 × dp 3 on 6 ranks: nothing(.|\n)*mp_size · dp_size differs from comm\.Get_size\(\)",
     ),
     (
         NAME,
         "fewer ranks are let pass",
         [(SIZES, SIZES.replace("!=", ">"))],
-        "mp 3 × dp 1 on 6 ranks: nothing(.|\n)*fewer ranks than",
+        "mp 3 × dp 1 on 6 ranks: nothing(.|\n)*the grid is smaller than comm, so some ranks",
     ),
     (
         NAME,
         "any layer",
         [(LAYER, "    if False:\n")],
-        "the layer fc_x: nothing is raised(.|\n)*taken for one of the four layers",
+        "the layer fc_x: nothing is raised(.|\n)*it is treated as one of the four layers;",
     ),
     (
         NAME,
         "no test of the dimension",
         [(DIVIDES, "    if False:\n")],
-        "fc_q with out_dim 9 on mp 2: nothing(.|\n)*out_dim is split",
+        "fc_q with out_dim 9 on mp 2: nothing(.|\n)*fc_q is split on out_dim, so mp_size has to",
     ),
     (
         NAME,
         "in_dim is tested for all",
         [(DIVIDES, "    if in_dim % mp_size:\n")],
-        "fc_q of 7 × 8(.|\n)*in_dim is not split: mp_size need not",
+        "fc_q of 7 × 8(.|\n)*fc_q is not split on in_dim, so mp_size need",
     ),
     (
         NAME,
         "out_dim is tested for all",
         [(DIVIDES, "    if out_dim % mp_size:\n")],
-        "fc_o of 8 × 7(.|\n)*out_dim is not split",
+        "fc_o of 8 × 7(.|\n)*fc_o is not split on out_dim, so mp_size need",
     ),
     (
         NAME,
@@ -142,7 +149,7 @@ BUGS: list = [
         NAME,
         "refused after the groups are made",
         [(DIVIDES, f"{INDICES}{SPLITS}{DIVIDES}"), (f"{INDICES}{SPLITS}    part =", "    part =")][:1],
-        "rank 0 calls Split before it raises ValueError(.|\n)*the tests stand behind it",
+        "rank 0 calls Split before it raises ValueError(.|\n)*the argument checks come after it; put them",
     ),
     (
         NAME,
@@ -167,19 +174,19 @@ BUGS: list = [
         NAME,
         "another error",
         [('raise ValueError(f"fc_layer', 'raise KeyError(f"fc_layer')],
-        "rank 0 raised KeyError(.|\n)*another kind of error",
+        "rank 0 raised KeyError(.|\n)*it raises a different type of error; callers",
     ),
     (
         NAME,
         "an error that is printed",
         [('raise ValueError(f"mp_size', 'return print(f"mp_size')],
-        "out_dim 9 on mp 2: nothing is raised(.|\n)*return and print end in silence",
+        "out_dim 9 on mp 2: nothing is raised(.|\n)*after return or print the caller continues",
     ),
     (
         NAME,
         "a barrier first",
         [(SIZES, "    comm.Barrier()\n" + SIZES)],
-        "calls Barrier before it raises ValueError(.|\n)*the tests stand behind it",
+        "calls Barrier before it raises ValueError(.|\n)*the argument checks come after it; put them",
     ),
 ]
 
@@ -188,13 +195,13 @@ BUGS += [
         NAME,
         "a product that divides the ranks is let pass",
         [(SIZES, "    if comm.Get_size() % (mp_size * dp_size):\n")],
-        "mp 3 × dp 1 on 6 ranks: nothing is raised(.|\n)*fewer ranks than",
+        "mp 3 × dp 1 on 6 ranks: nothing is raised(.|\n)*the grid is smaller than comm, so some ranks",
     ),
     (
         NAME,
         "the rank in COMM_WORLD",
         [IMPORT, (INDICES, "    rank = MPI.COMM_WORLD.rank\n" + INDICES)],
-        "two grids at once(.|\n)*COMM_WORLD has the ranks of all models",
+        "two grids at once(.|\n)*COMM_WORLD contains the ranks of all models;",
     ),
 ]
 

@@ -22,13 +22,14 @@ BUGS: list = [
         NAME,
         "grad_x as it is",
         [(SEND, "np.ascontiguousarray(grad_x)")],
-        r"rank 0's result, element \[0, 1, 0\](.|\n)*got 1494, expected 1402(.|\n)*blocks of rows in place of features",
+        r"rank 0's result, element \[0, 1, 0\](.|\n)*got 1494, expected 1402"
+        r"(.|\n)*it takes blocks of rows instead of features",
     ),
     (
         NAME,
         "reshape in place of transpose",
         [(BLOCKS, "grad_x.reshape(mp_size, batch, length, features // mp_size)")],
-        "blocks of rows in place of features",
+        "it takes blocks of rows instead of features",
     ),
     (
         NAME,
@@ -45,13 +46,13 @@ BUGS: list = [
         NAME,
         "the batch before the rank",
         [("(2, 0, 1, 3)", "(0, 2, 1, 3)")],
-        r"what is sent has the axes \(batch, rank, length, feature\), in place of",
+        r"send has the axes \(batch, rank, length,",
     ),
     (
         NAME,
         "the features first, and recv not",
         [(BLOCKS, "np.moveaxis(grad_x, 2, 0)")],
-        r"sent has the axes \(feature, batch, length\), and recv is read as \(batch, length, feature\)",
+        r"send has the axes \(feature, batch, length\), but recv is read as \(batch, length, feature\)",
     ),
     (NAME, "a transposed view", [(SEND, "blocks")], "BufferError(.|\n)*np.ascontiguousarray makes one"),
     (
@@ -64,12 +65,22 @@ BUGS: list = [
         NAME,
         "elements as they lie in memory",
         [(SEND, "blocks.ravel(order='K')")],
-        "blocks of rows in place of features",
+        "it takes blocks of rows instead of features",
     ),
-    (NAME, "its own gradient alone", instead(f"return grad_x{SLICE}.copy()"), "the rank's own gradient alone"),
-    (NAME, "rank 0's alone", instead(f"return mp_comm.alltoall({PARTS})[0]"), "one rank's gradient alone"),
-    (NAME, "a mean", [("return mine", "return mine / mp_size")], "divided by mp_size; no mean"),
-    (NAME, "the largest", [MPI, (f"{SEND}, mine", f"{SEND}, mine, op=MPI.MAX")], "the largest, not the sum"),
+    (
+        NAME,
+        "its own gradient alone",
+        instead(f"return grad_x{SLICE}.copy()"),
+        "it contains only the rank's own gradient",
+    ),
+    (NAME, "rank 0's alone", instead(f"return mp_comm.alltoall({PARTS})[0]"), "it contains only one rank's gradient"),
+    (NAME, "a mean", [("return mine", "return mine / mp_size")], "it is divided by mp_size; return the values"),
+    (
+        NAME,
+        "the largest",
+        [MPI, (f"{SEND}, mine", f"{SEND}, mine, op=MPI.MAX")],
+        "it is the maximum, not the sum; leave op at",
+    ),
     (
         NAME,
         "the next rank's slice",
@@ -80,7 +91,7 @@ BUGS: list = [
         NAME,
         "the parts side by side",
         instead(f"return np.concatenate(mp_comm.alltoall({PARTS}), axis=2)"),
-        "the parts have all come, and are not added up",
+        "all parts have arrived, but they are not added up",
     ),
     (
         NAME,
@@ -106,7 +117,7 @@ BUGS: list = [
         ),
         "2 × Reduce of 480 bytes(.|\n)*through one rank",
     ),
-    (NAME, "the whole sum", instead("return mp_comm.allreduce(grad_x)"), "it is the whole sum, of which a rank keeps"),
+    (NAME, "the whole sum", instead("return mp_comm.allreduce(grad_x)"), "it is the whole sum; a rank returns only"),
     (
         NAME,
         "the sum in grad_x",
@@ -133,13 +144,13 @@ BUGS: list = [
             (SEND, "np.ascontiguousarray(blocks, np.float32)"),
             ("return mine", "return mine.astype(grad_x.dtype)"),
         ],
-        r"int64 beyond 2\*\*53(.|\n)*went through float32",
+        r"int64 beyond 2\*\*53(.|\n)*the values were converted to float32, which",
     ),
     (
         NAME,
         "all in float32",
         [(", grad_x.dtype)", ", np.float32)"), (SEND, "np.ascontiguousarray(blocks, np.float32)")],
-        "result is float32, expected float64, as grad_x is",
+        "some call specifies float32; use",
     ),
     (
         NAME,
@@ -157,7 +168,7 @@ BUGS: list = [
         NAME,
         "all ranks of the grid",
         [MPI, ("mp_comm.Red", "MPI.COMM_WORLD.Red")],
-        "4 ranks × 60 of recv are 240(.|\n)*COMM_WORLD has the ranks of all models",
+        "4 ranks × 60 of recv are 240(.|\n)*COMM_WORLD contains the ranks of all models;",
     ),
 ]
 DIFFERENT: list = [

@@ -18,15 +18,16 @@ BUGS = [
         (
             "all-reduce dropped",
             [(GRAD_X, "grad_x = grad_out @ weight.T\n        group.all_reduce(grad_x)")],
-            "rank 0's grad_x(.|\n)*the sum is what it returns",
+            "rank 0's grad_x(.|\n)*the result of all_reduce is not used; it",
         ),
         ("grad_x averaged", [(GRAD_X, f"{GRAD_X} / group.size")], "not their mean"),
-        ("the largest", [("weight.T)", 'weight.T, "max")')], "not the largest"),
+        ("the largest", [("weight.T)", 'weight.T, "max")')], "grad_x is the sum of the ranks' terms, not"),
         ("grad_out summed first", [(GRAD_X, "grad_x = group.all_reduce(grad_out) @ weight.T")], "before the product"),
         (
             "gathered and summed",
             [(GRAD_X, "grad_x = group.all_gather((grad_out @ weight.T)[None]).sum(0)")],
-            "values are right, but it calls 1 × all_gather: 4,032 bytes(.|\n)*takes 2,688(.|\n)*adds up on the way",
+            "values are right, but it calls 1 × all_gather: 4,032 bytes(.|\n)*takes 2,688"
+            "(.|\n)*every rank receives the tensors of all others",
         ),
         (
             "in float64",
@@ -38,19 +39,27 @@ BUGS = [
             [("all_reduce(grad_out @ weight.T)", "reduce_scatter(grad_out @ weight.T, -1)")],
             r"shape \(6, 7, 4\)(.|\n)*leaves each rank a part of the sum",
         ),
-        ("out reduced", [(FORWARD, "out = group.all_reduce(x @ weight + bias)")], "all ranks' out are added up"),
+        (
+            "out reduced",
+            [(FORWARD, "out = group.all_reduce(x @ weight + bias)")],
+            "it is the sum of all ranks' out; it belongs",
+        ),
         (
             "product reduced",
             [(FORWARD, "out = group.all_reduce(x @ weight) + bias")],
-            "all ranks' out are added up; each is of its",
+            "it is the sum of all ranks' out; it belongs",
         ),
-        ("out gathered", [(FORWARD, f"{FORWARD}\n    out = group.all_gather(out, -1)")], "all ranks' out are gathered"),
+        (
+            "out gathered",
+            [(FORWARD, f"{FORWARD}\n    out = group.all_gather(out, -1)")],
+            "it joins all ranks' out; each rank returns",
+        ),
         (
             "needless in forward",
             [(FORWARD, f"x = group.all_reduce(x) / group.size\n    {FORWARD}")],
-            "2,688 bytes leave each rank; none have to(.|\n)*forward needs no collective",
+            "2,688 bytes leave each rank; none are needed(.|\n)*forward needs no collective",
         ),
-        ("weight.T", [(FORWARD, "out = x @ weight.T + bias")], "second one turned round"),
+        ("weight.T", [(FORWARD, "out = x @ weight.T + bias")], "the second one transposed"),
         (
             "weight.T where it fits",
             [
@@ -63,27 +72,39 @@ BUGS = [
         (
             "rank 0's bias",
             [(FORWARD, "out = x @ weight + group.all_gather(bias)[: bias.numel()]")],
-            "bias is that of another rank",
+            "bias comes from another rank",
         ),
         (
             "grad_weight turned",
             [(GRAD_WEIGHT, "grad_weight = grad_out.flatten(0, 1).T @ x.flatten(0, 1)")],
-            "turned round",
+            "grad_weight is transposed; it has the shape",
         ),
         (
             "grad_weight reduced",
             [(GRAD_WEIGHT, f"{GRAD_WEIGHT}\n        grad_weight = group.all_reduce(grad_weight)")],
-            "all ranks' grad_weight are added up",
+            "it is the sum of all ranks' grad_weight; it",
         ),
-        ("batches apart", [(GRAD_WEIGHT, "grad_weight = x.mT @ grad_out")], "both to be summed up: only length is"),
+        (
+            "batches apart",
+            [(GRAD_WEIGHT, "grad_weight = x.mT @ grad_out")],
+            "sum over batch and length; this sums only over length",
+        ),
         ("mean of the batch", [(GRAD_WEIGHT, "grad_weight = (x.mT @ grad_out).mean(0)")], "mean over the tokens"),
-        ("reshape for .T", [("x.flatten(0, 1).T", "x.reshape(x.shape[-1], -1)")], "reshape turns nothing round"),
+        (
+            "reshape for .T",
+            [("x.flatten(0, 1).T", "x.reshape(x.shape[-1], -1)")],
+            r"reshape does not transpose; use flatten\(0,",
+        ),
         ("view", [("x.flatten(0, 1)", "x.view(-1, x.shape[-1])")], "transposed and sliced tensors(.|\n)*view does not"),
         ("mean for sum", [(GRAD_BIAS, "grad_bias = grad_out.mean((0, 1))")], "grad_bias(.|\n)*mean over the tokens"),
-        ("only batch", [(GRAD_BIAS, "grad_bias = grad_out.sum(0)")], "only batch is"),
+        ("only batch", [(GRAD_BIAS, "grad_bias = grad_out.sum(0)")], "this sums only over batch"),
         ("order", [(RETURN, "return grad_weight, grad_bias, grad_x")], "order is not"),
-        ("backward called", [(RETURN_BOTH, "return out, backward(out)")], "backward itself is to be returned"),
-        ("x is out", [(FORWARD, "out = x = x @ weight + bias")], "that x is what backward sees"),
+        (
+            "backward called",
+            [(RETURN_BOTH, "return out, backward(out)")],
+            "return the function backward itself, without",
+        ),
+        ("x is out", [(FORWARD, "out = x = x @ weight + bias")], "it is computed from out instead of x; if"),
         ("own name", [(GRAD_X, f"x = x.flatten(0, 1)\n        {GRAD_X}")], "take another name"),
         (
             "grad_out summed in place",
@@ -106,7 +127,7 @@ BUGS = [
                 (FORWARD, f"{FORWARD}\n    total = weight * 0"),
                 (RETURN, "total.add_(grad_weight)\n        return grad_x, total.clone(), grad_bias"),
             ],
-            "backward called again(.|\n)*adds to what it returned before",
+            "backward called again(.|\n)*backward adds to its previous result; each",
         ),
         (
             "one buffer",
@@ -114,7 +135,7 @@ BUGS = [
                 (FORWARD, f"{FORWARD}\n    buffer = weight * 0"),
                 (RETURN, "return grad_x, buffer.copy_(grad_weight), grad_bias"),
             ],
-            "no longer the same after a later one",
+            "backward writes into tensors that an earlier",
         ),
         (
             "on rank 0 alone",

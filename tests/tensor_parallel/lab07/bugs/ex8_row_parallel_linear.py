@@ -12,29 +12,34 @@ BUGS = [
         ("bias once per rank", [(FORWARD, "out = group.all_reduce(x @ weight + bias)")], "added once per rank"),
         ("bias of all ranks", [("+ bias", "+ group.all_reduce(bias)")], "added once per rank"),
         ("no bias", [(FORWARD, "out = group.all_reduce(x @ weight)")], "bias is not added"),
-        ("bias / p after the sum", [("+ bias", "+ bias / group.size")], "divided by the ranks, but added once only"),
+        ("bias / p after the sum", [("+ bias", "+ bias / group.size")], "bias is divided by the number of ranks, but"),
         (
             "bias on rank 0 after the sum",
             [(FORWARD, "out = group.all_reduce(x @ weight)\n    out = out + bias if group.rank == 0 else out")],
-            "rank 1's out(.|\n)*on one rank alone",
+            "rank 1's out(.|\n)*only one rank adds the bias",
         ),
         ("all-reduce missing", [(FORWARD, "out = x @ weight + bias")], "rank 0's out(.|\n)*the all-reduce is missing"),
         (
             "all-reduce and bias missing",
             [(FORWARD, "out = x @ weight")],
-            "bias is not added; and each rank has its own part of out alone",
+            "bias is not added; and each rank returns only",
         ),
         (
             "all-reduce dropped",
             [(FORWARD, "out = x @ weight\n    group.all_reduce(out)\n    out = out + bias")],
-            "the sum is what it returns",
+            "the result of all_reduce is not used; it",
         ),
         ("mean", [("(x @ weight)", "(x @ weight) / group.size")], "not their mean"),
-        ("gathered", [(FORWARD, "out = group.all_gather(x @ weight, -1)")], "put side by side"),
+        (
+            "gathered",
+            [(FORWARD, "out = group.all_gather(x @ weight, -1)")],
+            "the ranks' terms of out are concatenated; add",
+        ),
         (
             "gathered and summed",
             [("group.all_reduce(x @ weight)", "group.all_gather((x @ weight)[None]).sum(0)")],
-            "4,032 bytes leave each rank; 1 × all_reduce of out takes 2,688(.|\n)*adds up on the way",
+            "4,032 bytes leave each rank; 1 × all_reduce of out takes 2,688"
+            "(.|\n)*every rank receives the tensors of all others",
         ),
         (
             "x and weight gathered",
@@ -49,9 +54,9 @@ BUGS = [
         (
             "x summed",
             [(FORWARD, "out = group.all_reduce(x) @ weight + bias")],
-            "x is added up over the ranks before the product, although each rank has another",
+            "x is added up over the ranks before the",
         ),
-        ("weight.T", [(FORWARD, "out = group.all_reduce(x @ weight.T) + bias")], "second one turned round"),
+        ("weight.T", [(FORWARD, "out = group.all_reduce(x @ weight.T) + bias")], "the second one transposed"),
         (
             "bias changed",
             [(FORWARD, "bias /= group.size\n    out = group.all_reduce(x @ weight + bias)")],
@@ -60,41 +65,45 @@ BUGS = [
         (
             "grad_x reduced",
             [(GRAD_X, "grad_x = group.all_reduce(grad_out @ weight.T)")],
-            "all ranks' grad_x are added up",
+            "it is the sum of all ranks' grad_x; it",
         ),
-        ("grad_x gathered", [(GRAD_X, "grad_x = group.all_gather(grad_out @ weight.T, -1)")], "grad_x are gathered"),
+        (
+            "grad_x gathered",
+            [(GRAD_X, "grad_x = group.all_gather(grad_out @ weight.T, -1)")],
+            "it joins all ranks' grad_x; each rank returns",
+        ),
         (
             "grad_out reduced",
             [(GRAD_X, f"grad_out = group.all_reduce(grad_out)\n        {GRAD_X}")],
-            "grad_out is added up over the ranks(.|\n)*the same whole on each",
+            "grad_out is added up over the ranks(.|\n)*every rank already holds the whole",
         ),
         (
             "grad_out averaged",
             [(GRAD_X, f"grad_out = group.all_reduce(grad_out) / group.size\n        {GRAD_X}")],
-            "2,688 bytes leave each rank; none have to(.|\n)*backward needs no collective",
+            "2,688 bytes leave each rank; none are needed(.|\n)*backward needs no collective",
         ),
         (
             "grad_weight of the whole x",
             [(GRAD_WEIGHT, "grad_weight = group.all_gather(x, -1).flatten(0, 1).T @ grad_out.flatten(0, 1)")],
-            "all ranks' grad_weight are gathered",
+            "it joins all ranks' grad_weight; each rank",
         ),
         (
             "grad_weight turned",
             [(GRAD_WEIGHT, "grad_weight = grad_out.flatten(0, 1).T @ x.flatten(0, 1)")],
-            "turned round",
+            "grad_weight is transposed; it has the shape",
         ),
         (
             "grad_bias reduced",
             [(GRAD_BIAS, "grad_bias = group.all_reduce(grad_out.sum((0, 1)))")],
-            "all ranks' grad_bias are added up",
+            "it is the sum of all ranks' grad_bias; each",
         ),
         ("grad_bias / p", [(GRAD_BIAS, f"{GRAD_BIAS} / group.size")], "divided by the number of ranks"),
         (
             "a part of grad_bias",
             [(GRAD_BIAS, f"{GRAD_BIAS}.chunk(group.size)[group.rank]")],
-            "grad_bias is cut into parts once more; each rank has the whole",
+            "grad_bias is split into parts a second time;",
         ),
-        ("grad_bias over length", [(GRAD_BIAS, "grad_bias = grad_out.sum(1)")], "only length is"),
+        ("grad_bias over length", [(GRAD_BIAS, "grad_bias = grad_out.sum(1)")], "this sums only over length"),
         ("order", [(RETURN, "return grad_x, grad_bias, grad_weight")], "order is not"),
         (
             "state in a global",
@@ -116,7 +125,7 @@ BUGS = [
                 ),
                 (RETURN, "return torch.autograd.grad(out, leaves, grad_out, retain_graph=True)"),
             ],
-            "autograd does not see",
+            "autograd cannot differentiate",
         ),
         (
             "not waited for",
@@ -132,9 +141,13 @@ BUGS = [
                     "    request.wait()",
                 )
             ],
-            "is not the sum: wait, then use it",
+            "start_all_reduce returns a request, and the",
         ),
-        ("past group", [(FORWARD, "out = group.comm.allreduce(x @ weight) + bias")], "used past group"),
+        (
+            "past group",
+            [(FORWARD, "out = group.comm.allreduce(x @ weight) + bias")],
+            "it bypasses group with another communicator",
+        ),
     )
 ]
 DIFFERENT = [

@@ -14,61 +14,66 @@ def instead(old: str, lines: str) -> list[tuple[str, str]]:
 
 
 BUGS: list = [
-    (NAME, "the sum", [(" / dp_group.size", "")], "the sum, not the mean: a division by dp_group.size is missing"),
+    (NAME, "the sum", [(" / dp_group.size", "")], "it is the sum, not the mean; the division by"),
     (
         NAME,
         "divided before and after",
         [("all_reduce(vector)", "all_reduce(vector / dp_group.size)")],
-        "a division by dp_group.size twice",
+        r"it divides by dp_group\.size twice",
     ),
     (
         NAME,
         "by the ranks of a model",
         [("/ dp_group.size", "/ 2")],
-        "a division by the number of ranks of a model; or: a division by 2, whatever",
+        "it divides by the number of ranks of a model;",
     ),
     (
         NAME,
         "by all ranks of the grid",
         [("import torch", "import torch\nfrom mpi4py import MPI"), ("/ dp_group.size", "/ MPI.COMM_WORLD.size")],
-        "a division by the number of ranks in the grid",
+        "it divides by the number of ranks in the",
     ),
     (
         NAME,
         "by the number of tensors",
         [("/ dp_group.size", "/ len(gradients)")],
-        "a division by the number of gradients",
+        "it divides by the number of gradients; divide",
     ),
     (
         NAME,
         "by a number",
         [("/ dp_group.size", "/ 4")],
-        "3 ranks(.|\n)*cause: a division by 4, whatever dp_group.size is$",
+        r"3 ranks(.|\n)*it divides by 4, whatever dp_group\.size is",
     ),
     (
         NAME,
         "by the others",
         [("/ dp_group.size", "/ max(1, dp_group.size - 1)")],
-        "a division by the number of other ranks",
+        "it divides by the number of other ranks;",
     ),
     (
         NAME,
         "its own added once more",
         [("all_reduce(vector) /", "all_reduce(vector).add_(vector) /")],
-        "the rank's own gradients are in it twice",
+        "the rank's own gradients are counted twice;",
     ),
-    (NAME, "by the rank", [("/ dp_group.size", "/ (dp_group.rank + 1)")], "a division by dp_group.rank"),
+    (
+        NAME,
+        "by the rank",
+        [("/ dp_group.size", "/ (dp_group.rank + 1)")],
+        r"it divides by dp_group\.rank, which differs on",
+    ),
     (
         NAME,
         "a mean over the elements",
         [("/ dp_group.size", "/ vector.numel()")],
-        "a division by the number of all elements",
+        "it divides by the number of all elements;",
     ),
     (
         NAME,
         "the sum is dropped",
         instead(MEAN, "dp_group.all_reduce(vector)\nmean = vector / dp_group.size"),
-        "nothing is added up: all_reduce returns the sum",
+        "nothing is added up; all_reduce returns the",
     ),
     (
         NAME,
@@ -80,13 +85,14 @@ BUGS: list = [
         NAME,
         "an all-reduce for each",
         instead(ANSWER, "return [dp_group.all_reduce(gradient) / dp_group.size for gradient in gradients]"),
-        "the values are right, but rank 0 makes 7 × all_reduce, 152 bytes(.|\n)*an all-reduce for each gradient",
+        "the values are right, but rank 0 makes 7 × all_reduce, 152 bytes"
+        "(.|\n)*it makes one all-reduce per gradient: every",
     ),
     (
         NAME,
         "everybody's gradients to everybody",
         instead(MEAN, "mean = dp_group.all_gather(vector).reshape(dp_group.size, -1).mean(0)"),
-        "1 × all_gather, 608 bytes(.|\n)*every rank gets all ranks' gradients",
+        "1 × all_gather, 608 bytes(.|\n)*every rank receives all gradients; an",
     ),
     (
         NAME,
@@ -106,7 +112,12 @@ BUGS: list = [
         [("all_reduce(vector)", "all_reduce(vector.bfloat16()).float()")],
         "fewer bits than float32",
     ),
-    (NAME, "the largest", [("all_reduce(vector)", 'all_reduce(vector, "max")')], "the largest, not the sum"),
+    (
+        NAME,
+        "the largest",
+        [("all_reduce(vector)", 'all_reduce(vector, "max")')],
+        "it takes the largest gradient, not the sum",
+    ),
     (
         NAME,
         "rows of padded gradients",
@@ -117,13 +128,13 @@ BUGS: list = [
             "rows = dp_group.all_reduce(rows) / dp_group.size\n"
             "return [row[: one.numel()].reshape(one.shape) for row, one in zip(rows, gradients)]",
         ),
-        "1 × all_reduce, 336 bytes(.|\n)*or there is more of it",
+        "1 × all_reduce, 336 bytes(.|\n)*the message has a wider dtype than float32,",
     ),
     (
         NAME,
         "the last gradient first in the vector",
         [("gradient in gradients])\n    mean", "gradient in gradients[::-1]])\n    mean")],
-        "the gradients' order is another in the vector",
+        "the gradients are joined in one order and",
     ),
     (NAME, "the list in reverse", [("strict=True)]", "strict=True)][::-1]")], "in the reverse order of the gradients"),
     (
@@ -135,13 +146,13 @@ BUGS: list = [
                 VECTOR, "vector = torch.from_numpy(np.concatenate([one.numpy().ravel(order='K') for one in gradients]))"
             ),
         ],
-        "the elements' order is that in memory",
+        "the elements are in memory order; reshape",
     ),
     (
         NAME,
         "the gradients' strides for parts of a vector",
         [(SHAPED, "part.as_strided(old.shape, old.stride())")],
-        "as_strided reads a part as if it lay in memory",
+        "as_strided reads a part as if it had the",
     ),
     (
         NAME,
@@ -153,9 +164,9 @@ BUGS: list = [
         NAME,
         "every part from the start",
         instead(SPLIT, "parts = [mean[: one.numel()] for one in gradients]"),
-        "every part begins at element 0",
+        "every part starts at element 0 of the vector",
     ),
-    (NAME, "flat parts", [(SHAPED, "part")], "do not have the gradients' shapes yet"),
+    (NAME, "flat parts", [(SHAPED, "part")], "the parts of the vector are still flat; give"),
     (
         NAME,
         "squeezed",
@@ -172,7 +183,7 @@ BUGS: list = [
         NAME,
         "a vector",
         instead(SPLIT + RETURN, "return mean"),
-        r"a tensor of shape \(38,\)(.|\n)*not cut into the gradients",
+        r"a tensor of shape \(38,\)(.|\n)*the vector is not split into the gradients yet",
     ),
     (
         NAME,
@@ -209,7 +220,7 @@ BUGS: list = [
         NAME,
         "reduced in place",
         instead(ANSWER, "return [dp_group.all_reduce(one, in_place=True) for one in gradients]"),
-        "x is written to(.|\n)*in_place=True writes into what it is given; the gradients stay",
+        "x is written to(.|\n)*in_place=True overwrites its argument, but",
     ),
     (
         NAME,
@@ -221,13 +232,13 @@ BUGS: list = [
         NAME,
         "the list is reduced",
         [("all_reduce(vector)", "all_reduce(gradients)")],
-        "'list' object has no attribute(.|\n)*it is done to one tensor",
+        "'list' object has no attribute(.|\n)*the operation takes one tensor, not a list",
     ),
     (
         NAME,
         "the vector of transposes",
         [("gradient.reshape(-1)", "gradient.permute(tuple(range(gradient.ndim))[::-1]).reshape(-1)")],
-        "matrices are turned round",
+        "matrices are transposed; a part of the vector",
     ),
 ]
 DIFFERENT: list = [

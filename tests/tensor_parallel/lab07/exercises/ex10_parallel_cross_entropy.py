@@ -4,17 +4,17 @@ import torch
 
 
 def parallel_cross_entropy(logits, targets, group):
-    """(loss, grad_logits) of logits whose vocabulary is split over the ranks of `group`.
+    """Return (loss, grad_logits) for logits whose vocabulary is split over the ranks of `group`.
 
-    logits: (batch, length, V / p) of float32, this rank's part of the vocabulary: rank r has
+    logits: (batch, length, V / p) of float32, this rank's part of the vocabulary: rank r holds
     tokens r·V/p to (r + 1)·V/p − 1. targets: (batch, length) of int64, tokens of the whole
     vocabulary, the same on all ranks. loss: a tensor of one number, the mean cross-entropy in
-    nats per token, the same on all ranks. grad_logits: the gradient of that loss, shaped as
-    logits: this rank's part. No number overflows for logits up to ±10,000. What is sent grows
-    with batch · length, never with V: group.all_reduce(t) adds up, and group.all_reduce(t, "max")
-    takes the largest. logits and targets stay as they are.
+    nats per token, the same on all ranks. grad_logits: this rank's part of the gradient of that
+    loss, in the shape of logits. No number may overflow for logits up to ±10,000. The bytes that
+    you send may grow with batch · length, but not with V. group.all_reduce(t) adds up t over the
+    ranks, and group.all_reduce(t, "max") takes the largest. Do not change logits and targets.
     """
-    # loss = log Σ exp(logit) − the target's logit. Which of its parts does a rank have?
+    # loss = log Σ exp(logit) − the target's logit. Which parts of it can a rank compute alone?
     ### BEGIN SOLUTION
     rows = logits.shape[-1]
     largest = group.all_reduce(logits.amax(-1), "max")
