@@ -1,4 +1,4 @@
-"""Models to average: parameters of every kind, whose gradients tell which rank and which step they came from."""
+"""Models with parameters of every kind, whose gradients show which rank and which step produced them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from labs_helpers.course.verdict import Wrong
 
 
 class Part(NamedTuple):
-    """A parameter. kind: what is special about it, if anything: 'transposed', 'tied', 'frozen', 'unused' or 'idle'.
+    """A parameter. kind: '', 'transposed', 'tied', 'frozen', 'unused' or 'idle'.
 
-    tied: `output.weight` is the same parameter. unused: by odd ranks, idle: by all ranks, in a step.
+    tied: `output.weight` is the same parameter. unused: odd ranks do not use it in a step. idle: no rank uses it.
     """
 
     name: str
@@ -27,7 +27,7 @@ PLAIN = (
     Part("first.weight", (3, 4)),
     Part("first.bias", (4,)),
     Part("last.weight", (4, 5)),
-    Part("last.bias", (4,)),  # shaped as the first
+    Part("last.bias", (4,)),  # the same shape as first.bias
 )
 FIRST, LAST = PLAIN[:2], PLAIN[2:]
 TRANSPOSED = (*FIRST, Part("middle.weight", (4, 3), "transposed"), *LAST)
@@ -48,7 +48,7 @@ Gradients = Mapping[str, Tensor | None]
 
 
 def replica(parts: Sequence[Part], seed: int = 0) -> nn.Module:
-    """The same model for the same seed."""
+    """Build a model of these parts; the same seed gives the same values."""
     generator = torch.Generator().manual_seed(seed)
     model = nn.Module()
     for part in parts:
