@@ -40,7 +40,7 @@ def draw_loss_curves(rows: pandas.DataFrame, optimizer: str = "AdamW") -> Figure
     axes[0].set_ylabel("loss, nats per byte")
     looks = {"plain mean": ("result", "-"), "with error feedback": ("aside", "-"), "without": ("aside", "--")}
     figures.legend_below(fig, looks)
-    figures.write_below(fig, f"One run each; the title is about error feedback; {mean['steps']:.0f} steps, {setting_of(found)}")
+    figures.write_below(fig, f"One run each; title: with feedback; {mean['steps']:.0f} steps, {setting_of(found)}")
     return fig
 
 

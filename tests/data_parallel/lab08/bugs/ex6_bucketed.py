@@ -100,7 +100,12 @@ BUGS: list = [
     (NAME, "gradients not moved in", [(COPY, "                pass\n")], "got "),
     (NAME, "not views", [(VIEW, "")], "own gradient: it was not sent"),
     (NAME, "missing not set back", [(RESET, "")], "does not reset bucket.missing"),
-    (NAME, "under_way not cleared", [(CLEAR, "")], "step 2(.|\n)*(finish.. does not clear under_way|does not reset bucket.missing)"),
+    (
+        NAME,
+        "under_way not cleared",
+        [(CLEAR, "")],
+        "step 2(.|\n)*(finish.. does not clear under_way|does not reset bucket.missing)",
+    ),
     (
         NAME,
         "sent at the first arrival",
