@@ -137,7 +137,7 @@ ANSWERS = [
     # The second round.
     Answer(S, "from the last rank", [("group_src=0", "group_src=dist.get_world_size(group) - 1")], says="the values of another rank: group_src=0"),
     Answer(S, "the mean of all ranks", [("        dist.broadcast(values, group=group, group_src=0)\n", "        dist.all_reduce(values, group=group)\n        values = values / dist.get_world_size(group)\n")], says="the mean over the ranks: every rank has to"),
-    Answer(S, "async, not waited for", [("group_src=0)", "group_src=0, async_op=True)")], says="NaN, which marks a result that was read"),
+    Answer(S, "async, not waited for", [("group_src=0)", "group_src=0, async_op=True)")], says="NaN, which marks a tensor that was read"),
     Answer(S, "skips integers", [("    for tensor in [*model.parameters(), *model.buffers()]:\n", "    for tensor in [*model.parameters(), *model.buffers()]:\n        if not tensor.is_floating_point():\n            continue\n")], says="a buffer may hold integers, like"),
     Answer(S, "sorted by size on each rank, a set", [("[*model.parameters(), *model.buffers()]", "{*model.parameters(), *model.buffers()}")], says="the calls depend on the rank, or on the"),
     Answer(S, "returns after the first", [("        tensor.detach().copy_(values)", "        tensor.detach().copy_(values)\n        return")], says="this rank's own values are still there:"),

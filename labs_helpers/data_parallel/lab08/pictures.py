@@ -54,10 +54,11 @@ def draw_ways(layers: int, compute: float, alpha: float, beta: float, bucket: in
 
 
 def draw_links(rows: pandas.DataFrame, costs: Mapping[str, tuple[float, float] | None]):
-    """A bar per way, a panel per link: the step without communication, and what is exposed on top of it; the middle 60%
-    of the steps, and where α + nβ puts the step (hollow), were the messages to cost the processor nothing.
+    """Draw a bar per way and a panel per link: the step without communication, and the exposed time on top of it.
 
-    rows: records of `ways.measure_ways`. costs: by link, α in seconds and β in seconds per byte; None draws no marks.
+    A line spans the middle 60% of the steps. A hollow mark shows the step that α + nβ predicts if messages cost the
+    processor nothing. rows: records of `ways.measure_ways`. costs: by link, (α in seconds, β in seconds per byte), or
+    None for no marks.
     """
     found = select(rows, "wrapper")
     fig, axes = figures.panels(None, list(costs), 4.4 * len(costs) + 1.0, 3.4, sharey=True)
@@ -72,14 +73,15 @@ def draw_links(rows: pandas.DataFrame, costs: Mapping[str, tuple[float, float] |
             mark_bar(ax, seconds, list(here.index).index(name))
         if here.loc["overlapped", "step_p80_ms"] < here.loc["flat", "step_p20_ms"]:
             said.append(link)
-    figures.legend_below(fig, {FLOOR: "floor", "exposed (coloured)": "", "by α + nβ": ("formula", "D")})
-    told = f"Overlapped beats flat over {' and '.join(said)}" if said else "Overlapped and flat: spreads meet"
-    figures.set_title(fig, f"{told}\n{setting_of(found)}")
+    figures.legend_below(fig, {FLOOR: "floor", "exposed (colored)": "", "by α + nβ": ("formula", "D")})
+    told = f"Overlapped beats flat over {' and '.join(said)}" if said else "The spreads of overlapped and flat overlap"
+    figures.set_title(fig, told)
+    figures.write_below(fig, setting_of(found))
     return fig
 
 
 def told_steps(alone: pandas.Series, bucket_mb: float, alpha: float, beta: float) -> dict[str, float]:
-    """Seconds of a step of each way, by α + nβ. alone: the record of a step without communication."""
+    """Predict the seconds of a step of each way by α + nβ. alone: the record of a step without communication."""
     nbytes, ready = arrivals(alone)
     groups = {
         "naive": [[number] for number in range(len(nbytes))],
@@ -87,7 +89,7 @@ def told_steps(alone: pandas.Series, bucket_mb: float, alpha: float, beta: float
         "bucketed": equal_groups(nbytes, bucket_mb * MEGABYTE),
         "overlapped": [[number] for number in range(len(nbytes))],
     }
-    late = [ready[-1]] * len(ready)  # the first two send after backward
+    late = [ready[-1]] * len(ready)  # naive and flat send after backward
     return {
         name: 1e-3 * alone["step_ms"]
         + exposed_after(some, nbytes, late if name in ("naive", "flat") else ready, alpha, beta)
