@@ -80,7 +80,7 @@ class Task:
         return cls(options, device, said, hosts=tuple(gathered(os.uname().nodename)))
 
     def __call__(self, group: Any = None, **changed: Any) -> Task:
-        """The same with another group, or with changed options."""
+        """Return the same task with another group, or with changed options."""
         return replace(self, options=replace(self.options, **changed), group=group or self.group)
 
     @property

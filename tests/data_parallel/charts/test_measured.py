@@ -1,4 +1,4 @@
-"""The figures of labs 08 and 09's measurements, drawn of made-up records whose findings are known."""
+"""Test the figures of labs 08 and 09's measurements on made-up records with known findings."""
 
 import pandas
 import pytest
@@ -35,7 +35,7 @@ def rows():
 
 
 def said(fig):
-    """The title, and what is written below."""
+    """Return the title and the note below the figure."""
     return " ".join([title(fig), *(legend.get_title().get_text() for legend in fig.legends)]).replace("\n", " ")
 
 

@@ -1,4 +1,4 @@
-"""Every kind on two ranks with gloo: what its records say, and how the command asks for them."""
+"""Test every kind on two gloo ranks: its records, and the command's options."""
 
 import os
 
