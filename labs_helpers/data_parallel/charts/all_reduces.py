@@ -44,7 +44,7 @@ def draw_all_reduce(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
         ax.plot(smooth, seconds, "--", marker="", color=color(role), label=f"{link}\n{ranks:.0f} ranks")
     log_bytes(ax)
     ax.set_ylabel("time (slowest rank's median)")
+    figures.write_below(fig, "; ".join(told) + recorded_on(calls))
     figures.label_lines(ax, gap=2.6)
     figures.mark_prediction(ax, MARKED, prediction, scale=1e-3)
-    figures.write_below(fig, "; ".join(told) + recorded_on(calls))
     return fig

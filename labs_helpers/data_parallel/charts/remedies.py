@@ -45,9 +45,9 @@ def draw_accumulate(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
         ax.set_ylim(0, None)
         figures.set_unit(ax.yaxis, "s")
     axes[0].set_ylabel("time per sequence of a rank")
+    figures.write_below(fig, setting)
     figures.label_lines(axes[-1])
     figures.mark_prediction(axes[0], most, prediction, scale=1e-3)
-    figures.write_below(fig, setting)
     return fig
 
 

@@ -38,9 +38,9 @@ def draw_scaling(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
         ax.set_ylim(0, 1.1)
         percent(ax)
     axes[0].set_ylabel("efficiency")
+    figures.write_below(fig, f"alone: without communication; {setting_of(found, batch=False)}")
     figures.label_lines(axes[-1])
     figures.mark_prediction(axes[0], most, prediction, scale=0.01)
-    figures.write_below(fig, f"alone: without communication; {setting_of(found, batch=False)}")
     return fig
 
 

@@ -80,9 +80,9 @@ def draw_buckets(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
         figures.set_unit(ax.yaxis, "s")
     axes[0].set_ylabel("time of a step")
     figures.mark_prediction(axes[0], prediction, 1e-3 * next(iter(best.values()))["step_ms"])
-    figures.label_lines(axes[-1])
     near = "Fastest: the spread (middle 60%) overlaps with the best setting's"
     figures.write_below(fig, f"{near}; {setting_of(found)}")
+    figures.label_lines(axes[-1])
     return fig
 
 
