@@ -1,4 +1,4 @@
-"""Data parallelism on torch.distributed: wrappers that average gradients, compression, ZeRO; labs 08 and 09."""
+"""Data parallelism on torch.distributed: wrappers that average gradients, compression and ZeRO (labs 08 and 09)."""
 
 from typing import TYPE_CHECKING
 

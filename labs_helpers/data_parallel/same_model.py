@@ -1,4 +1,4 @@
-"""Refuse ranks that differ, before a collective adds one tensor to another or waits for ever."""
+"""Reject models that differ between ranks, before a collective mixes up their tensors or hangs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ NOTHING = "nothing more"
 
 
 def require_same_model(module: nn.Module, group: Communication, settings: str = "") -> None:
-    """Called by every rank of the group. ValueError on every rank, with the first difference, unless all have the same
-    parameters and buffers (names, order, shapes, strides, dtypes, requires_grad, which are tied) and `settings`.
+    """Raise ValueError on every rank, with the first difference, unless all ranks have the same model and `settings`.
+
+    Compares the names, order, shapes, strides, dtypes, requires_grad and ties of parameters and buffers, but no values.
+    Every rank of the group calls this.
     """
     if difference := first_difference([f"settings {settings}", *describe(module)], group):
         number, count, told = difference
@@ -26,10 +28,11 @@ def require_same_model(module: nn.Module, group: Communication, settings: str = 
 
 
 def first_difference(lines: Sequence[str], group: Communication) -> tuple[int, int, str] | None:
-    """(number of the first line that ranks do not share, most lines on any rank, what each rank has there), or None.
+    """Return the first line that differs between ranks, or None if there is no difference.
 
-    Called by every rank, each with its own lines. It costs one all-gather of 32 bytes, whose result the host waits for;
-    ranks exchange their lines only where they differ.
+    Returns (the line's number, the largest number of lines on any rank, each rank's line as text). Every rank calls
+    this with its own lines. It costs one all-gather of 32 bytes, and the host waits for the result; the ranks exchange
+    their lines only if they differ.
     """
     mine = "\n".join(lines).encode()
     digests = group.all_gather(_tensor(hashlib.sha256(mine).digest(), group))
@@ -47,7 +50,7 @@ def first_difference(lines: Sequence[str], group: Communication) -> tuple[int, i
 
 
 def describe(module: nn.Module) -> Iterator[str]:
-    """A line for each parameter and buffer: "parameter 'layer.weight' (4, 6) torch.float32, trained"."""
+    """Yield one line per parameter and buffer, like "parameter 'layer.weight' (4, 6) torch.float32, trained"."""
     names: dict[Tensor, str] = {}
     for name, p in module.named_parameters(remove_duplicate=False):
         line = f"parameter '{name}' {_layout(p)}, {'trained' if p.requires_grad else 'frozen'}"
@@ -63,7 +66,7 @@ def _layout(x: Tensor) -> str:
 
 
 def _gather_bytes(mine: bytes, group: Communication) -> list[bytes]:
-    """Every rank's bytes; their lengths may differ."""
+    """Return every rank's bytes, which may differ in length."""
     lengths = group.all_gather(torch.tensor([len(mine)], device=group.device)).tolist()
     padded = _tensor(mine.ljust(max(lengths), b"\0"), group)
     parts = group.all_gather(padded[None]).cpu()

@@ -67,9 +67,9 @@ TABLE = Table(
     claims=(
         Claim("which carries 31.2 Gb/s", lambda: rates()[FAST]),
         Claim("a cable limited to 1 Gb/s", lambda: rates()[SLOW], within=0.02),
-        Claim("two nodes, 1 Gb/s", lambda: rates()[SLOW], within=0.02),
+        Claim("two nodes, at 1 Gb/s", lambda: rates()[SLOW], within=0.02),
         Claim("Over the CPUs' 1 Gb/s cable", lambda: rates()[SLOW], within=0.02),
-        Claim("Over 31.2 Gb/s this rival", lambda: rates()[FAST]),
+        Claim("Over 31.2 Gb/s the naive way", lambda: rates()[FAST]),
         Claim(
             "all-reduce of 16 to 256 kB takes longer there than one of 1 MB", lambda: [*slow_sizes(), 1], within=0.06
         ),
@@ -88,10 +88,10 @@ TABLE = Table(
         Claim("and 3.9 times as long on four", lambda: data_parallel_over_processes()[4]),
         Claim("Over 31.2 Gb/s no compression", faster_than_the_mean),
         Claim(
-            "10% of the entries leave the loss 17% higher with error feedback (below) and 19% without",
+            "10% of the entries, the loss is 17% higher with error feedback (explained below) and 19% higher without",
             lambda: [10, *above_the_mean("top-k 10%")],
         ),
-        Claim("1% leaves it 43% and 32% higher", lambda: [1, *above_the_mean("top-k 1%")]),
+        Claim("sends 1%, the loss is 43% and 32% higher", lambda: [1, *above_the_mean("top-k 1%")]),
         Claim("PowerSGD's loss is 21% higher with feedback and 37% without", lambda: above_the_mean("PowerSGD")),
         Claim("10% with feedback is within 1% of", lambda: [10, max(1, above_the_mean("top-k 10%", "SGD")[0])]),
         Claim("training 1.3 times as fast", lambda: amdahl(1 - 1 / 1.3)),
@@ -109,6 +109,6 @@ TABLE = Table(
         Given("costs 4 FLOPs per parameter", "two products per weight in the backward pass, of 2 FLOPs each"),
         Given("at an MFU of 40%", "the question's assumption"),
         Given("400 Gb/s per GPU", "a common network card's rate"),
-        Given("closed at 1 MiB and every other one at 25 MiB", "PyTorch's defaults"),
+        Given("first bucket at 1 MiB and every other one at 25 MiB", "PyTorch's defaults"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Small models with what wrappers have to cope with, and the same training on one process. Travels by value."""
+"""Small models with the cases that wrappers must handle, and their training in one process. Pickled by value."""
 
 import functools
 import sys
@@ -14,7 +14,7 @@ ONE_BY_ONE = tuple(zip(("SGD", "AdamW") * 3, ("plain", *EVERYTHING.split(", ")),
 
 
 def make(kind, seed=0):
-    """A model of token numbers (BATCH, LENGTH) → logits."""
+    """Return a model that maps token numbers (BATCH, LENGTH) to logits."""
     import torch
     from torch import nn
 
@@ -52,7 +52,7 @@ def make(kind, seed=0):
 
 
 def batches(step, micro):
-    """Every rank's tokens and targets of one micro-batch, for up to four ranks: (4, BATCH, LENGTH) each."""
+    """Return tokens and targets of one micro-batch for up to four ranks, (4, BATCH, LENGTH) each."""
     import torch
 
     generator = torch.Generator().manual_seed(10 * step + micro)
@@ -73,8 +73,10 @@ STEPS = 4
 
 
 def training(parameters, optimizer, add_gradients):
-    """Four steps: the second has two micro-batches, the third clips, the fourth keeps its gradients' memory.
-    add_gradients(step, micro, last): leaves the means of all ranks' gradients."""
+    """Train four steps: the second has two micro-batches, the third clips, the fourth keeps its gradients' memory.
+
+    add_gradients(step, micro, last): computes the means of all ranks' gradients.
+    """
     import torch
 
     optimizer = getattr(torch.optim, optimizer)(parameters, **OPTIMIZERS[optimizer])
@@ -90,13 +92,13 @@ def training(parameters, optimizer, add_gradients):
 
 
 def state(model):
-    """What has been trained: BatchNorm's running averages are each rank's own."""
+    """Return the trained parameters, without BatchNorm's running averages, which differ between ranks."""
     return {name: p.detach().clone() for name, p in model.named_parameters()}
 
 
 @functools.cache
 def on_one_process(kind, optimizer, ranks):
-    """The parameters after the training in which this process computes all ranks' gradients, one after the other."""
+    """Train in one process that computes all ranks' gradients in turn; return the parameters."""
     model = make(kind)
     parameters = [p for p in model.parameters() if p.requires_grad]
 
@@ -120,7 +122,7 @@ def on_one_process(kind, optimizer, ranks):
 
 
 def on_ranks(ddp, kind, optimizer, rank, finish=True):
-    """The parameters after the training of a wrapped model. finish: whether the wrapper wants to be told."""
+    """Train a wrapped model; return its parameters. finish: whether to call the wrapper's finish()."""
     from contextlib import nullcontext
 
     parameters = [p for p in ddp.parameters() if p.requires_grad]

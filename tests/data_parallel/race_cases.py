@@ -1,4 +1,4 @@
-"""What test_race.py runs on two ranks. Travels by value."""
+"""The functions that test_race.py runs on two ranks. Pickled by value."""
 
 import sys
 
@@ -8,7 +8,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def race(comm):
-    """Records of one candidate of each make, of one that fails and of one that computes something else; the table."""
+    """Race one candidate of each library, one that fails and one with a wrong result; return records and table."""
     import dataclasses
 
     import torch

@@ -1,6 +1,6 @@
-"""Training in which each rank calls layers of its own choice, under every wrapper, stage and option. Travels by value.
+"""Training in which each rank calls different layers, under every wrapper, stage and option. Pickled by value.
 
-All layers have one shape, so a collective that meets another one's tensor goes through without a word.
+All layers have the same shape, so a collective on the wrong tensor raises no error.
 """
 
 import itertools
@@ -42,8 +42,10 @@ CONFIGURATIONS = [
 
 
 def make_model():
-    """Two units of five equal layers each. In every unit two layers share a weight, one is frozen, and one is read
-    by the unit itself and never called."""
+    """A model of two units with five equal layers each.
+
+    In every unit, two layers share a weight, one is frozen, and the unit reads the weight of one without calling it.
+    """
     import torch
     from torch import nn
 
@@ -67,7 +69,7 @@ def make_model():
 
 
 def losses(model, seed, step, rank):
-    """One loss per micro-batch, two in step 1. A rank calls any layers of each unit, in any order, or none."""
+    """Yield one loss per micro-batch, two in step 1. A rank calls any layers of each unit, in any order, or none."""
     import torch
 
     choose = random.Random(f"{seed} {step} {rank}")
@@ -79,7 +81,7 @@ def losses(model, seed, step, rank):
 
 
 def expected(seed, find_unused):
-    """The weights after the same steps in one process. What no rank has used has a gradient of 0, or none."""
+    """Return the weights after the same steps in one process. Unused parameters get a gradient of 0 or None."""
     import torch
 
     model = make_model()
@@ -100,7 +102,7 @@ def expected(seed, find_unused):
 
 
 def trained(kind, options, seed, comm):
-    """The largest error of this rank's weights after the steps."""
+    """Return the largest error of this rank's weights after the steps."""
     import torch
 
     from labs_helpers.communication.gradient_average import GradientAverage

@@ -1,4 +1,4 @@
-"""What test_wrappers.py runs on four ranks that goes wrong, or could: models that differ, mistakes in a loop."""
+"""The error cases that test_wrappers.py runs on four ranks: different models, and mistakes in a training loop."""
 
 import sys
 
@@ -21,7 +21,7 @@ def _message(call, kind=ValueError):
 
 
 def refused(comm):
-    """By what differs on the last rank, the message."""
+    """Return the message for each difference on the last rank."""
     import torch
     from torch import nn
 
@@ -70,7 +70,7 @@ def refused(comm):
 
 
 def broadcast(comm):
-    """Names of the tensors that are not rank 0's after wrapping, and after `broadcast_buffers`."""
+    """Return the tensors that differ from rank 0's after wrapping, and after `broadcast_buffers`."""
     import torch
     from torch import nn
 
@@ -109,7 +109,7 @@ def broadcast(comm):
 
 
 def mistakes(comm):
-    """Messages; and whether a module can be wrapped again."""
+    """Return the messages, and whether a module can be wrapped again."""
     import torch
     from torch import nn
 
@@ -140,7 +140,7 @@ def mistakes(comm):
 
 
 def finished_by_bucket(comm):
-    """The difference of training with an optimizer per bucket, and the order in which buckets were finished."""
+    """Train with one optimizer per bucket; return the difference, and the order in which buckets finish."""
     import torch
 
     group, rank, size = wrapper_cases._groups[WORLD]
@@ -167,7 +167,7 @@ def finished_by_bucket(comm):
 
 
 def dies(comm):
-    """Rank 1 is killed in its second step, in the middle of backward."""
+    """Kill rank 1 in its second step, in the middle of backward."""
     import os
     import signal
 

@@ -1,4 +1,4 @@
-"""Compressed gradients on practice ranks: what arrives, what it costs in bytes, and what error feedback saves."""
+"""Test compressed gradients on practice ranks: their values, their bytes, and the effect of error feedback."""
 
 import pytest
 import torch
@@ -18,8 +18,10 @@ HOOKS = {"top-k": TopK, "int8": Int8, "PowerSGD": PowerSGD}
 
 
 def exchange(hook, gradients, wrapper=FlatDDP, **options):
-    """By rank, the gradients that come of `gradients[step][rank]`, (ROWS, COLUMNS) with a bias (ROWS,) behind, in each
-    step, and the wrapper."""
+    """Return, per rank, the averaged gradients of each step, and the wrapper.
+
+    gradients[step][rank]: (ROWS, COLUMNS), followed by a bias (ROWS,).
+    """
 
     def on_rank(comm):
         model = nn.Linear(COLUMNS, ROWS).to(gradients.dtype)
@@ -80,7 +82,7 @@ def test_top_k_sends_the_largest_of_each_rank():
 
 @pytest.mark.parametrize("chunk, other_than_0", [(None, 13), (4, 25)])
 def test_int8_rounds_to_its_chunks_scale(chunk, other_than_0):
-    """One large number rounds those below 100 / 254 to 0: in all of x, or in its chunk alone. 4 of the 30 are 0."""
+    """A large number rounds numbers below 100 / 254 to 0, in all of x or only in its chunk. 4 of the 30 are 0."""
     x = torch.randn(30, generator=torch.Generator().manual_seed(0))
     x[7], x[20:24] = 100, 0
     scales, numbers = quantise(x, chunk or 30)
@@ -101,7 +103,7 @@ def test_power_sgd_is_exact_for_a_matrix_of_rank_1_and_sends_vectors_whole():
 
 
 def test_power_sgd_comes_to_the_largest_singular_value():
-    """Step by step the same matrix, without feedback: the power method."""
+    """Without feedback and with the same matrix in each step, the method is the power method."""
     M = random(1, 1)[0, 0]
     found = exchange(lambda: PowerSGD(error_feedback=False), M.expand(60, 1, -1, -1))[0][0][-1][:, :COLUMNS]
     U, S, V = torch.linalg.svd(M[:, :COLUMNS])
@@ -148,11 +150,11 @@ def test_an_overflow_arrives_and_is_forgotten(hook):
 
 
 def distance(hook, noise, steps=500, rate=0.02):
-    """How far from its least ½‖W − T‖² ends on two ranks, apart from row and column 0, as a share of where it began.
+    """Minimize ½‖W − T‖² on two ranks; return its final value relative to the initial one, without row and column 0.
 
-    To the gradient's entry (0, 0) one rank adds `noise`, and the other takes it away. It says nothing and is always
-    the largest. PowerSGD averages before it chooses, and would not see it: there both add it in one step and take it
-    away in the next.
+    One rank adds `noise` to the gradient's entry (0, 0), and the other subtracts it, so this entry is always the
+    largest but carries no information. PowerSGD averages first, so the noise would cancel. For PowerSGD, both ranks
+    add it in one step and subtract it in the next.
     """
 
     def on_rank(comm):
@@ -181,7 +183,7 @@ def test_with_error_feedback_it_converges_where_without_it_does_not(hook, noise)
 
 
 def test_what_needs_no_feedback():
-    """The mean itself, and int8 whose chunks confine what is large to row 0."""
+    """Compare the plain mean with int8, whose chunks confine the large values to row 0."""
     assert distance(lambda: average, 500) < 1e-4
     assert distance(lambda: Int8(COLUMNS, error_feedback=False), 500) < 0.03
 

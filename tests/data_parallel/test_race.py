@@ -1,4 +1,4 @@
-"""The race of wrappers and stages against PyTorch's: run on two gloo ranks, and its table and figure."""
+"""Test the race of wrappers and stages against PyTorch's on two gloo ranks, and its table and figure."""
 
 import cloudpickle
 import pytest

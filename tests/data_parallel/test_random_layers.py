@@ -1,4 +1,4 @@
-"""Ranks that call different layers, in different orders, get the weights that one process computes."""
+"""Ranks that call different layers in different orders get the same weights as one process."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ from tests.tensor_parallel import ranks as on_ranks
 
 
 def worst_errors(seeds):
-    """By configuration and seed, the largest error on any rank."""
+    """Return the largest error on any rank, by configuration and seed."""
     cases = {
         (number, seed): partial(random_layer_cases.trained, *configuration, seed)
         for number, configuration in enumerate(CONFIGURATIONS)

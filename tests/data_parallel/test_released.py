@@ -1,4 +1,4 @@
-"""Wrappers and stages that were trained and dropped leave no parameter alive."""
+"""Wrappers and stages release all parameters after training."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""The wrappers on gloo, one to four ranks, against one process and against DistributedDataParallel."""
+"""Compare the wrappers on one to four gloo ranks with one process and with DistributedDataParallel."""
 
 import functools
 
@@ -40,14 +40,14 @@ def results():
 
 
 def in_groups(division):
-    """(rank, the size of its group)"""
+    """Return (rank, the size of its group)."""
     return [(rank, len(members)) for members in DIVISIONS[division] for rank in members]
 
 
 @pytest.mark.parametrize("division", DIVISIONS)
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_follows_the_run_on_one_process(results, wrapper, division):
-    """Tied, frozen, sometimes unused, mixed, strided; micro-batches, clipping, gradients that stay in place."""
+    """Cover tied, frozen, unused, mixed and strided parameters; micro-batches, clipping and gradients kept in place."""
     for rank, size in in_groups(division):
         found = results[rank]["trained", division, wrapper]
         assert set(found) == set(wrapper_cases.trainings(wrapper, size))

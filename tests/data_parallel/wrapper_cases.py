@@ -1,4 +1,4 @@
-"""What test_wrappers.py runs on four ranks, in groups of one to four of them. Travels by value."""
+"""The functions that test_wrappers.py runs on four ranks, in groups of one to four. Pickled by value."""
 
 import sys
 
@@ -17,7 +17,7 @@ _groups = {}
 
 
 def connect(comm):
-    """Once per process: gloo, and the groups."""
+    """Start gloo and make the groups, once per process."""
     import torch.distributed as dist
 
     from labs_helpers.communication import torch_distributed as torch_communication
@@ -48,12 +48,12 @@ def wrap(name, module, group, **options):
 
 
 def trainings(wrapper, size):
-    """(optimizer, kind of model): all that may go wrong at once, and one by one, to see which it is."""
+    """List (optimizer, kind of model): all difficulties together, and each alone, to locate an error."""
     return models.AT_ONCE + (models.ONE_BY_ONE if size == 4 and wrapper in ("overlapped", "bucketed") else ())
 
 
 def trained(division, wrapper, comm):
-    """By optimizer and kind of model, (largest difference to one process, between the ranks of the group)."""
+    """Return, by optimizer and kind of model, the largest differences from one process and between the ranks."""
     group, rank, size = _groups[division]
     results = {}
     for optimizer, kind in trainings(wrapper, size):
@@ -65,7 +65,7 @@ def trained(division, wrapper, comm):
 
 
 def against_torch(division, comm):
-    """By kind and wrapper, the largest difference to DistributedDataParallel with all in one bucket."""
+    """Return, by kind and wrapper, the largest difference from DistributedDataParallel with a single bucket."""
     from torch.nn.parallel import DistributedDataParallel
 
     group, rank, _ = _groups[division]
@@ -81,7 +81,7 @@ def against_torch(division, comm):
 
 
 def exact(division, wrapper, comm):
-    """The error with integers, whose sums are exact in any order; what no rank uses; what one rank uses; float16."""
+    """Return the error with integers (exact in any order), and the cases of no user, one user, and float16."""
     import torch
     from torch import nn
 
@@ -115,7 +115,7 @@ def exact(division, wrapper, comm):
 
 
 def compressed(comm):
-    """By hook and wrapper, how far the four ranks are from each other after training, and from where they began."""
+    """Return, by hook and wrapper, the largest differences between the four ranks and from their start."""
     from labs_helpers.data_parallel.compression.int8 import Int8
     from labs_helpers.data_parallel.compression.power_sgd import PowerSGD
     from labs_helpers.data_parallel.compression.top_k import TopK
@@ -132,7 +132,7 @@ def compressed(comm):
 
 
 def freed(wrapper, comm):
-    """By what is kept, how much is left of a wrapper and its model that were trained, and then dropped."""
+    """Train a wrapped model and drop it; return how much remains, by the reference that is kept."""
     from labs_helpers.data_parallel.compression.power_sgd import PowerSGD
 
     group, rank, _ = _groups["4"]
@@ -156,7 +156,7 @@ def freed(wrapper, comm):
 
 
 def counted(wrapper, comm):
-    """Calls, bytes, what had been started when the first layer's gradient arrived, where gradients lie."""
+    """Return calls, bytes, the messages started before the first layer's gradient arrived, and gradients' addresses."""
     import torch
     from torch import nn
 
@@ -186,7 +186,7 @@ def largest(mine, other):
 
 
 def spread(mine, group):
-    """How far the ranks of the group are from each other."""
+    """Return the largest difference between the ranks of the group."""
     import torch
 
     flat = torch.cat([x.flatten().double() for x in mine.values()])

@@ -1,4 +1,4 @@
-"""The figures of labs 08 and 09: of plans and their accounting, and of measurements as tables of records."""
+"""The figures of labs 08 and 09: memory plans, and measurements from tables of records."""
 
 from labs_helpers.data_parallel.charts.all_reduces import draw_all_reduce
 from labs_helpers.data_parallel.charts.learning import draw_loss_curves

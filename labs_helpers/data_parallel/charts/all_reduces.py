@@ -1,4 +1,4 @@
-"""The time of an all-reduce by its bytes, over each link and on each number of ranks."""
+"""Draw the time of an all-reduce against its bytes, per link and number of ranks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from labs_helpers.draw.curves import log_bytes, recorded_on
 from labs_helpers.draw.roles import color, marker
 from labs_helpers.draw.words import three
 
-MARKED = 2**20  # bytes at which a prediction stands
+MARKED = 2**20  # bytes at which a prediction is drawn
 
 
 def draw_all_reduce(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
-    """Time against bytes, both logarithmic: measured points with a bar of spread, and α + nβ dashed.
+    """Draw time against bytes on log axes: measured medians with their spread, and α + nβ as a dashed line.
 
-    prediction: a Prediction of the milliseconds at 1 MB (2²⁰ bytes); one without a number draws nothing.
+    prediction: a Prediction in milliseconds at 1 MiB; one without a number is not drawn.
     ValueError without records.
     """
     calls = select(rows, "all_reduce")
@@ -31,8 +31,7 @@ def draw_all_reduce(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
         for line in costs.itertuples()
         if line.beta_ns_per_byte
     ]
-    title = f"An all-reduce of n bytes takes about α + nβ{recorded_on(calls)}\n" + "\n".join(told)
-    fig, (ax,) = figures.panels(title, [""], 8.6, 5.0)
+    fig, (ax,) = figures.panels("An all-reduce of n bytes takes about α + nβ", [""], 8.6, 5.0)
     groups = [(link, *group) for link in links(calls) for group in calls[calls["link"] == link].groupby("ranks")]
     for role, (link, ranks, curve) in enumerate(groups):
         curve = curve.sort_values("bytes")
@@ -45,6 +44,7 @@ def draw_all_reduce(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
         ax.plot(smooth, seconds, "--", marker="", color=color(role), label=f"{link}\n{ranks:.0f} ranks")
     log_bytes(ax)
     ax.set_ylabel("time (slowest rank's median)")
+    figures.write_below(fig, "; ".join(told) + recorded_on(calls))
     figures.label_lines(ax, gap=2.6)
     figures.mark_prediction(ax, MARKED, prediction, scale=1e-3)
     return fig

@@ -1,4 +1,4 @@
-"""What a model learns from compressed gradients, with error feedback and without."""
+"""Draw how a model learns from compressed gradients, with and without error feedback."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from matplotlib.figure import Figure
 from labs_helpers.data_parallel.charts.settings import HOOKS, one_setting, setting_of
 from labs_helpers.data_parallel.study.records import select
 from labs_helpers.draw import figures
+from labs_helpers.draw.words import listed
 
-WINDOW = 10  # steps that a point is the mean of
-NEAR = 0.01  # of the loss at the end
+WINDOW = 10  # steps that one point averages
+NEAR = 0.01  # relative to the mean's final loss
 
 
 def draw_loss_curves(rows: pandas.DataFrame, optimizer: str = "AdamW") -> Figure:
-    """Loss by step, a panel per compression beside the plain mean's (black): with error feedback (solid) and without
-    (dashed); below each the loss on other text at the end. ValueError without records."""
+    """Draw loss against step, one panel per compression, with error feedback (solid) and without (dashed).
+
+    The plain mean is black. Below each panel are the final losses on held-out text. ValueError without records.
+    """
     found = one_setting(select(rows, "loss_curve", optimizer=optimizer), "size", "batch", "length", "steps", "link")
     mean = found[found["hook"] == "mean"].iloc[0]
     names = [name for name in HOOKS if name != "mean" and name in set(found["hook"])]
     with_feedback = found[found["error_feedback"] == True].set_index("hook")["validation"]  # noqa: E712
     near = [name for name in names if with_feedback[name] < (1 + NEAR) * mean["validation"]]
-    title = f"{optimizer}, one run each: within {NEAR:.0%} of the mean: {', '.join(near) or 'none'}"
-    setting = f"{mean['steps']:.0f} steps, {setting_of(found)}"
-    fig, axes = figures.panels(f"{title}\n{setting}", names, 1.6 + 2.4 * len(names), sharey=True)
+    title = f"{optimizer}: {listed(near) or 'no compression'} stay{'s' * (len(near) < 2)} within {NEAR:.0%} of the mean"
+    fig, axes = figures.panels(title, names, 1.6 + 2.4 * len(names), sharey=True)
     for ax, name in zip(axes, names, strict=True):
         _curve(ax, mean, "-", "mean")
         said = [f"mean {mean['validation']:.3f}"]
@@ -38,6 +40,7 @@ def draw_loss_curves(rows: pandas.DataFrame, optimizer: str = "AdamW") -> Figure
     axes[0].set_ylabel("loss, nats per byte")
     looks = {"plain mean": ("result", "-"), "with error feedback": ("aside", "-"), "without": ("aside", "--")}
     figures.legend_below(fig, looks)
+    figures.write_below(fig, f"One run each; title: with feedback; {mean['steps']:.0f} steps, {setting_of(found)}")
     return fig
 
 

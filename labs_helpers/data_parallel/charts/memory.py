@@ -1,4 +1,4 @@
-"""What a rank holds over a step, in each stage."""
+"""Draw the memory of a rank over one step, per ZeRO stage."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from labs_helpers.draw.words import bytes_text
 
 
 def draw_memory_over_step(rows: pandas.DataFrame, rank: int = 0, layout: str | None = None) -> Figure:
-    """Bytes of parameters, gradients and optimizer's states from moment to moment of one step, a panel per stage; the
-    formula of the states dashed, and with the blocks that are whole at once dotted.
+    """Draw the bytes of parameters, gradients and optimizer states during one step, one panel per stage.
 
-    layout: by default the first that was measured. ValueError without records.
+    A dashed line shows the states' formula, and a dotted one adds the blocks that may be gathered at the same time.
+    layout: by default the first measured one. ValueError without records.
     """
     found = _of_layout(select(rows, "stage_memory", rank=rank), layout)
     names = [name for name in STAGES if name in set(found["stage"])]
@@ -57,7 +57,7 @@ def draw_memory_over_step(rows: pandas.DataFrame, rank: int = 0, layout: str | N
 
 
 def _of_layout(rows: pandas.DataFrame, layout: str | None) -> pandas.DataFrame:
-    """Those of one layout and the most ranks. ValueError: there is none."""
+    """Return the rows of one layout with the most ranks. ValueError if the layout has no records."""
     layout = layout or rows["layout"].iloc[0]
     if not (rows["layout"] == layout).any():
         raise ValueError(f"no records of the layout {layout!r}, but of {', '.join(rows['layout'].unique())}")

@@ -1,4 +1,4 @@
-"""The figures of accounting and plans: memory by strategy, and ZeRO-3 against tensor parallelism."""
+"""Draw the memory of each strategy, and compare ZeRO-3 with tensor parallelism."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from labs_helpers.draw.bars import draw_bars, write_at_end
 from labs_helpers.draw.curves import upright
 from labs_helpers.draw.roles import color
 
-PARTS = ("parameters", "gradients", "optimizer", "buckets", "gathered", "activations")  # in the order of the stack
-FARTHEST = 4  # times the capacity: bars end there, with their numbers
+PARTS = ("parameters", "gradients", "optimizer", "buckets", "gathered", "activations")  # in stacking order
+FARTHEST = 4  # times the capacity: longer bars are cut off here
 
 
 def draw_memory(memory: Mapping[str, Sequence[Part]], capacity: float | None = None, title: str = "") -> Figure:
-    """A bar per strategy of what one rank holds, stacked part by part, with the sum at its end.
+    """Draw one stacked bar per strategy: the parts of one rank's memory, with the sum at its end.
 
-    memory: name → parts, as `states` or `step_memory` give them. capacity: a GPU's bytes, drawn as a line.
-    ValueError without a strategy.
+    memory: name → parts, as `states` or `step_memory` return them. capacity: a GPU's bytes, drawn as a line.
+    ValueError if memory is empty.
     """
     if not memory:
         raise ValueError("there is nothing to draw: no strategy is possible")
@@ -47,7 +47,7 @@ def draw_memory(memory: Mapping[str, Sequence[Part]], capacity: float | None = N
 
 
 def draw_states(count: float, ranks: int, layout: str = DEFAULT) -> Figure:
-    """The states alone, by stage: the figure of the ZeRO paper."""
+    """Draw only the states, per stage, like the figure of the ZeRO paper (Rajbhandari et al., 2020)."""
     memory = {stage: states(count, stage, ranks, layout) for stage in STAGES if stage != "SHARD_GRAD_OP"}
     first, *_, last = (total(parts) for parts in memory.values())
     fig = draw_memory(
@@ -58,7 +58,7 @@ def draw_states(count: float, ranks: int, layout: str = DEFAULT) -> Figure:
 
 
 def draw_plan_memory(plan: Plan) -> Figure:
-    """Memory of every strategy of a plan that is possible, and what the GPU has."""
+    """Draw the memory of every possible strategy of a plan, and the GPU's capacity."""
     rows = [row for row in plan.rows if row.time]
     training, cluster = plan.training, plan.cluster
     setting = (
@@ -74,12 +74,12 @@ def draw_plan_memory(plan: Plan) -> Figure:
 
 
 def draw_crossing(model: Model, ranks: int, prediction: Any = None, layout: str = DEFAULT) -> Figure:
-    """Bytes that a rank sends in a step against the tokens of all ranks together, under ZeRO-3 and tensor parallelism.
+    """Draw the bytes that a rank sends per step against all ranks' tokens, for ZeRO-3 and tensor parallelism.
 
-    prediction: a Prediction of the tokens at which they cross; one without a number draws nothing.
+    prediction: a Prediction of the tokens at which the lines cross; one without a number is not drawn.
     """
     at = crossing(model, ranks, layout)
-    tokens = np.geomspace(at / 64, at * 64, 7).round().astype(int)  # straight lines in the logarithms
+    tokens = np.geomspace(at / 64, at * 64, 7).round().astype(int)  # few points: the lines are straight on log axes
     both = [compare(model, ranks, 1, int(number), layout) for number in tokens]
     level = both[0].zero3_bytes
     title = f"Tensor parallelism sends more from {at:,.0f} tokens per step"

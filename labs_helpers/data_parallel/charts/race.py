@@ -1,4 +1,4 @@
-"""Our wrappers and ZeRO stages against PyTorch's, all timed in one run, in turns; see data_parallel/race."""
+"""Compare our wrappers and ZeRO stages with PyTorch's, all timed in turns in one run; see data_parallel/race."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labs_helpers.draw.curves import recorded_on
 OURS, THEIRS = "ours", "PyTorch"
 ROLES = {OURS: "ours", THEIRS: "theirs", ALONE: "result", FLOOR: "floor"}
 OVER = "× PyTorch's best"
-FREED = "FSDP2, root freed"  # what belongs to no block is gathered twice: not what PyTorch advises
+FREED = "FSDP2, root freed"  # parameters outside the blocks are gathered twice, against PyTorch's advice
 SHORTER = {
     "fully_shard(": "FSDP2(", "gradient_as_bucket_view": "views", "reshard_after_forward": "reshard",
     "DistributedDataParallel": "DDP", "ZeroRedundancyOptimizer": "DDP + ZeroRedundancyOptimizer",
@@ -22,20 +22,22 @@ SHORTER = {
 
 
 def race_table(rows: pandas.DataFrame, heat: str, compiled: bool = True) -> pandas.DataFrame:
-    """A row per number of ranks and candidate: step in ms and its middle 60%, what is exposed of its communication and
-    how much of NaiveDDP's is hidden (where that took part), its step over the fastest one of PyTorch's, its peak in GB.
+    """Return one row per number of ranks and candidate.
 
-    rows: records of the race. heat: 'wrappers', 'shards' or 'master weights'. compiled: the blocks, or all eager.
-    ValueError without records.
+    Columns: the step and its middle 60% in ms, the exposed time, the share of NaiveDDP's exposed time that is hidden
+    (if it took part), the step relative to PyTorch's fastest, and the peak memory in GB. rows: records of the race.
+    heat: 'wrappers', 'shards' or 'master weights'. compiled: compiled blocks, or all eager. ValueError without records.
     """
     found = rows[rows["kind"] == "race"] if "kind" in rows else rows[:0]
     found = found[found["compiled"] == compiled] if len(found) else found
-    floors = found[found["library"] == ALONE] if len(found) else found  # a heat without one has that of the same run
+    floors = (
+        found[found["library"] == ALONE] if len(found) else found
+    )  # a heat without its own floor uses that of the same run
     found = found[found["heat"] == heat] if len(found) else found
     if found.empty:
         raise ValueError(f"no records of the race's heat {heat!r}: see python -m labs_helpers.data_parallel.race")
     found = found[found["step_ms"].notna()].drop_duplicates(["world_size", "candidate"], keep="last")
-    found = found.reindex(columns=list(dict.fromkeys([*found, "peak_bytes"])))  # which a CPU's records do not have
+    found = found.reindex(columns=list(dict.fromkeys([*found, "peak_bytes"])))  # a CPU's records have no peak_bytes
     tables = []
     for ranks, one in found.groupby("world_size"):
         theirs = one.loc[one["library"] == THEIRS, "step_ms"].min()
@@ -63,15 +65,17 @@ def race_table(rows: pandas.DataFrame, heat: str, compiled: bool = True) -> pand
 
 
 def draw_race(rows: pandas.DataFrame, heat: str, compiled: bool | None = None) -> Figure:
-    """A bar per candidate, a panel per number of ranks: the step without synchronisation, and what is exposed on top of
-    it, with a line over the middle 60% of its steps; at the bar's end its step over that of the fastest of PyTorch's.
-    Arguments as for `race_table`; compiled: by default True, where compiled blocks were raced. Below the figure stands
-    who took part and could not be timed."""
+    """Draw a bar per candidate and a panel per number of ranks: the step without communication, and the exposed time.
+
+    A line spans the middle 60% of the steps. The label at a bar's end gives the step relative to PyTorch's fastest. The
+    note below names candidates that could not be timed. Arguments as for `race_table`; compiled: by default True if
+    compiled blocks were raced.
+    """
     if compiled is None:
         compiled = bool(rows["compiled"].eq(True).any()) if "compiled" in rows else True
     table = race_table(rows, heat, compiled)
     raced = rows[(rows["kind"] == "race") & (rows["heat"] == heat) & (rows["compiled"] == compiled)]
-    last = table[table["ranks"] == raced.iloc[-1]["world_size"]]  # of the run that was recorded last
+    last = table[table["ranks"] == raced.iloc[-1]["world_size"]]  # of the last recorded run
     panels = {f"{ranks} {what_ranks_are(raced)}": some for ranks, some in table.groupby("ranks")}
     names = list(dict.fromkeys(table["candidate"]))
     title = f"{finding(last)} on {last['ranks'].iloc[0]} {what_ranks_are(raced)}"
@@ -96,7 +100,7 @@ def draw_race(rows: pandas.DataFrame, heat: str, compiled: bool | None = None) -
 
 
 def finding(table: pandas.DataFrame) -> str:
-    """Ours at best against PyTorch's best, a difference only where the middle 60% of both do not overlap."""
+    """Compare our best step with PyTorch's best; they differ only if the middle 60% of both do not overlap."""
     settled = table[~table["candidate"].str.startswith(FREED)]
     best = {library: some.loc[some["step ms"].idxmin()] for library, some in settled.groupby("library")}
     if OURS not in best or THEIRS not in best:
@@ -110,7 +114,9 @@ def finding(table: pandas.DataFrame) -> str:
 
 
 def _shorter(candidate: str) -> str:
-    if candidate.startswith("fully_shard") and "reshard" not in candidate:  # before it raced as PyTorch advises
+    if (
+        candidate.startswith("fully_shard") and "reshard" not in candidate
+    ):  # records from before it raced as PyTorch advises
         candidate = candidate.replace("fully_shard", FREED)
     for long, short in SHORTER.items():
         candidate = candidate.replace(long, short)

@@ -1,4 +1,4 @@
-"""Show a figure of the machines that have records for it: the recorded ones, and below them the reader's."""
+"""Show a figure for each machine with records: first the recorded machines, then the reader's own."""
 
 from __future__ import annotations
 
@@ -15,25 +15,33 @@ from labs_helpers.draw.beside import beside_yours, figures_of_yours
 if TYPE_CHECKING:
     import pandas
 
-COMMANDS = {"wrapper": "wrappers", "bucket": "buckets", "loss_curve": "losses"}  # what measures a kind of another name
+COMMANDS = {
+    "wrapper": "wrappers",
+    "bucket": "buckets",
+    "loss_curve": "losses",
+}  # the command of a kind, where the two names differ
 
 
 def machines(kind: str = "") -> dict[str, pandas.DataFrame]:
-    """name → records, of the recorded machines that have some of this kind, by default of any: those with the most GPUs
-    first, then CPUs."""
+    """Return name → records of the recorded machines that have this kind of records, by default any kind.
+
+    Machines with the most GPUs come first, CPUs last.
+    """
     found = {name: rows for name, rows in STUDY.recorded().items() if not kind or kind in set(rows["kind"])}
     return dict(sorted(found.items(), key=lambda item: _order(item[0])))
 
 
 def best(kind: str, prefer: str = "gpu") -> pandas.DataFrame | None:
-    """The records of one machine that has some of `kind`, or None: the one with the most GPUs, or a CPU first."""
+    """Return one machine's records that include `kind`, or None. prefer: 'gpu' (the most GPUs) or 'cpu'."""
     rows = machines(kind)
     return next((rows[one] for one in sorted(rows, key=lambda one: ("cpu" in one) != (prefer == "cpu"))), None)
 
 
 def show(draw: Callable[..., Figure], kind: str, name: str, prefer: str = "gpu", **options: Any) -> None:
-    """`draw(records, **options)` for `best(kind, prefer)`, and below it for the reader's machines. Says so where
-    nothing is recorded, or nothing on GPUs."""
+    """Show `draw(records, **options)` for `best(kind, prefer)`, and below it for the reader's machines.
+
+    Prints the measuring command if no GPU has such records.
+    """
     rows = best(kind, prefer)
     if rows is not None:
         figures.finish(beside_yours(STUDY.name)(draw)(rows, **options), name)
@@ -43,15 +51,17 @@ def show(draw: Callable[..., Figure], kind: str, name: str, prefer: str = "gpu",
 def show_all(
     draw: Callable[..., Figure], kind: str, name: str, prediction: Any = None, only: str = "", **options: Any
 ) -> None:
-    """`draw(records, **options)` of every machine that has the records for it, CPUs first, on which the prediction
-    stands; then of the reader's machines. only: recorded machines whose name begins so."""
+    """Show `draw(records, **options)` for every machine with the records for it: CPUs, GPUs, then the reader's.
+
+    prediction: drawn in the CPUs' figures. only: a prefix that limits the recorded machines by name.
+    """
     drawn = {}
     for machine, rows in reversed(machines(kind).items()):
         if machine.startswith(only):
             told = {"prediction": prediction if "cpu" in machine else None} if prediction is not None else {}
             try:
                 drawn[machine] = draw(rows, **options, **told)
-            except ValueError as error:  # of the kind, but not what is asked for
+            except ValueError as error:  # the kind is there, but not the records that `draw` needs
                 if not str(error).startswith("no records"):
                     raise
     for machine, figure in (drawn | figures_of_yours(draw, STUDY.name, **options)).items():
@@ -60,7 +70,7 @@ def show_all(
 
 
 def draw_recorded(draw: Callable[..., Figure], name: str, only: str = "", **options: Any) -> None:
-    """`show_all` of whatever kind of records `draw` looks for."""
+    """Call `show_all` with any kind of records that `draw` needs."""
     show_all(draw, "", name, only=only, **options)
 
 

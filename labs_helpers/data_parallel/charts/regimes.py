@@ -1,4 +1,4 @@
-"""When overlapping is worth it: its speed-up by the share of communication, under Amdahl's bound."""
+"""Draw the speedup of overlapping against the share of communication, under Amdahl's bound."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from labs_helpers.data_parallel.study.tables import FASTER, SHARE, regime_table
 from labs_helpers.draw import figures
 from labs_helpers.draw.roles import INK, color, marker
 
-MARKED = 0.5  # the share at which a prediction stands
+MARKED = 0.5  # the share at which a prediction is drawn
 
 
 def draw_regimes(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
-    """How many times as fast as the naive step the fastest overlapping wrapper is, by the share of communication in
-    the naive step: a point per batch, a marker per link; Amdahl's bound above, and the corner where both numbers of
-    the usual headline hold.
+    """Draw the fastest overlapping wrapper's speedup over naive against the share of communication in the naive step.
 
-    prediction: a Prediction of the speed-up where half of the naive step is communication; one without a number draws
-    nothing. ValueError without records.
+    Each point is a batch size, and each marker a link. A dashed line shows Amdahl's bound, and a shaded corner the
+    settings in which the usual headline holds.
+
+    prediction: a Prediction of the speedup if half of the naive step is communication; one without a number is not
+    drawn. ValueError without records.
     """
     table = regime_table(rows)
-    fig, (ax,) = figures.panels(f"{finding(table)}\n{setting_of(select(rows, 'wrapper'), batch=False)}", [""], 8.4, 4.8)
+    fig, (ax,) = figures.panels(finding(table), [""], 8.4, 4.8)
     top = max(2.0, 1.1 * table["× naive"].max())
-    share = np.linspace(0, 1 - 1 / (1.02 * top), 14)  # label_points looks at every piece
+    share = np.linspace(0, 1 - 1 / (1.02 * top), 14)  # few pieces, because label_points checks each
     ax.plot(share, [amdahl(s) for s in share], "--", marker="", color=color("limit"), label="Amdahl's bound")
     corner: dict[str, Any] = {"color": color("claim"), "alpha": 0.18, "linewidth": 0, "label": "the headline holds"}
     ax.fill_between([SHARE, 1], FASTER, top, **corner)
     for role, link in enumerate(links(table)):
         here = table[table["link"] == link].sort_values("communication")
-        # No line between points: what lies between two batches was not measured.
+        # Nothing was measured between two batches, so no line connects the points.
         ax.plot(here["communication"], here["× naive"], marker(role), color=color(role), label=link)
     ax.axhline(1, color=INK, linewidth=0.8, label="_none")
     ax.set(xlim=(0, 1), ylim=(min(0.8, 0.95 * table["× naive"].min()), top), ylabel="naive step / overlapped step")
@@ -49,9 +50,11 @@ def draw_regimes(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
     figures.label_points(ax, points, fontsize="small")
     figures.mark_prediction(ax, MARKED, prediction)
     figures.legend_below(fig)
+    setting = setting_of(select(rows, "wrapper"), batch=False)
+    figures.write_below(fig, f"Beside each point: sequences × tokens per rank; {setting}")
     return fig
 
 
 def finding(table: pandas.DataFrame) -> str:
-    """In how many settings both numbers of the usual headline hold, in words. table: of `regime_table`."""
-    return f"Both numbers of the headline hold in {table['headline'].sum()} of {len(table)} settings"
+    """Say in how many settings the usual headline holds. table: the return value of `regime_table`."""
+    return f"The headline holds in {table['headline'].sum()} of {len(table)} settings"

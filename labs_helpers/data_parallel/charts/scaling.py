@@ -1,4 +1,4 @@
-"""How well more ranks do: efficiency, weak and strong."""
+"""Draw the efficiency of weak and strong scaling."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MODES = Curves({"weak": 0, "weak, alone": (0, ""), "strong": 1, "strong, alone":
 
 
 def draw_scaling(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
-    """Efficiency against ranks, a panel per link: with as many sequences per rank (weak) and in all (strong);
-    dotted, that of as many ranks that do not communicate, which share cores and memory.
+    """Draw efficiency against ranks, one panel per link: a fixed batch per rank (weak) or for all ranks (strong).
 
-    prediction: a Prediction of the weak efficiency in % on the most ranks, in the first panel; one without a number
-    draws nothing. ValueError without records.
+    Dotted lines show the same ranks without communication, when they still share cores and memory. prediction: a
+    Prediction in % of the weak efficiency on the most ranks, in the first panel; one without a number is not drawn.
+    ValueError without records.
     """
     found = one_setting(select(rows, "scaling"), "size", "length")
     table = scaling_table(found)
     panels, most = _panels(found), int(table["ranks"].max())
     last = table[(table["ranks"] == most)].drop_duplicates("mode").set_index("mode")["efficiency"]
     told = " and ".join(f"{value:.0%} ({mode})" for mode, value in last.items())
-    title = f"On {most} ranks the efficiency is {told}\n{setting_of(found, batch=False)}"
+    title = f"On {most} ranks, the efficiency is {told}"
     fig, axes = figures.panels(title, panels, 3.6 + 3.4 * len(panels), sharey=True)
     for ax, of_panel in zip(axes, panels.values(), strict=True):
         for mode, curve in scaling_table(of_panel).groupby("mode", sort=False):
@@ -38,13 +38,14 @@ def draw_scaling(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
         ax.set_ylim(0, 1.1)
         percent(ax)
     axes[0].set_ylabel("efficiency")
+    figures.write_below(fig, f"alone: without communication; {setting_of(found, batch=False)}")
     figures.label_lines(axes[-1])
     figures.mark_prediction(axes[0], most, prediction, scale=0.01)
     return fig
 
 
 def _panels(rows: pandas.DataFrame) -> dict[str, pandas.DataFrame]:
-    """A run's records under the name of its widest link: on fewer ranks it may have used fewer nodes."""
+    """Group the records by run, under the link of the run's most ranks; fewer ranks may use fewer nodes."""
     asked = rows["asked"].fillna("") if "asked" in rows else pandas.Series("", index=rows.index)
     found = {}
     for _, run in rows.groupby(asked, sort=False):

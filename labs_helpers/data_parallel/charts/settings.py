@@ -1,4 +1,4 @@
-"""What these figures have in common: the roles of wrappers, stages and hooks, and what was measured, in words."""
+"""Roles of wrappers, stages and hooks in the figures, and descriptions of the measured settings."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ WRAPPERS = Curves(
 )
 STAGES = Curves({"DDP": 0, "ZeRO-1": 2, "ZeRO-2": 4, "ZeRO-3": 1, "SHARD_GRAD_OP": 3})
 HOOKS = Curves({"mean": "result", "top-k 1%": 1, "top-k 10%": 4, "int8": 2, "PowerSGD": 3})
-LAYOUTS = {"autocast over float32": "all in float32", "bf16": "all in bfloat16"}  # where autocast has no part in it
+LAYOUTS = {"autocast over float32": "all in float32", "bf16": "all in bfloat16"}  # layouts without autocast
 
 
 def setting_of(rows: pandas.DataFrame, batch: bool = True) -> str:
-    """'2 ranks, 3.5 M parameters, 2 × 128 tokens per rank, 4-core CPU (recorded)', as far as all records agree."""
+    """Describe the common setting: '2 ranks, 3.5 M parameters, 2 × 128 tokens per rank, 4-core CPU (recorded)'.
+
+    A value that differs between records is left out. batch: whether to give the tokens per rank.
+    """
     first = rows.iloc[0]
     ranks = sorted(rows["ranks"].unique())
     told = [f"{' and '.join(f'{n:.0f}' for n in ranks)} ranks"] if len(ranks) < 3 else []
@@ -36,12 +39,12 @@ def setting_of(rows: pandas.DataFrame, batch: bool = True) -> str:
 
 
 def what_ranks_are(rows: pandas.DataFrame) -> str:
-    """'GPUs', or 'ranks' where they were measured without."""
+    """Return 'GPUs', or 'ranks' if the records come from CPUs."""
     return "ranks" if "on.device" in rows and (rows["on.device"] == "cpu").all() else "GPUs"
 
 
 def one_setting(rows: pandas.DataFrame, *columns: str) -> pandas.DataFrame:
-    """The rows that have the values of the last one in these columns."""
+    """Return the rows that agree with the last row in these columns."""
     for column in columns:
         if column in rows:
             rows = rows[rows[column] == rows[column].iloc[-1]]
@@ -49,5 +52,5 @@ def one_setting(rows: pandas.DataFrame, *columns: str) -> pandas.DataFrame:
 
 
 def most_ranks(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """Of each link the rows with its most ranks."""
+    """Return the rows with the largest number of ranks on each link."""
     return rows[rows["ranks"] == rows.groupby("link")["ranks"].transform("max")]

@@ -1,4 +1,4 @@
-"""The time of a step with each wrapper, and with buckets of each size."""
+"""Draw the time of a step with each wrapper, and with buckets of each size."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from labs_helpers.draw import figures
 from labs_helpers.draw.bars import FLOOR, draw_bars, over_floor
 from labs_helpers.draw.curves import level, predicted
 
-# Where a link's steps were measured on several numbers of ranks, these figures show those on the most.
+# If a link was measured with several numbers of ranks, these figures show the largest number.
 
 
 def draw_wrappers(rows: pandas.DataFrame, batch: int | None = None, prediction: Any = None) -> Figure:
-    """A bar per wrapper, a panel per link: the step without synchronisation, and what is exposed on top of it; at the
-    bar's end how much of what the naive step adds is hidden, or saved without any overlap; the middle 60% of the steps.
+    """Draw a bar per wrapper and a panel per link: the step without communication, and the exposed time on top of it.
 
-    batch: sequences per rank, by default the last that was measured. prediction: a Prediction of bucketed's hidden
-    share in %, told beside its bar; one without a number draws nothing. ValueError without records.
+    The label at a bar's end gives the share of naive's added time that the wrapper hides, or saves without overlap. A
+    line spans the middle 60% of the steps. batch: sequences per rank, by default the last measured number. prediction:
+    a Prediction in % of the share that bucketed hides, written beside its bar; one without a number is not drawn.
+    ValueError without records.
     """
     found = one_setting(most_ranks(select(rows, "wrapper", batch=batch)), "size", "batch", "length")
     tables = {link: wrapper_table(found[found["link"] == link]) for link in links(found)}
     most = max(tables.values(), key=lambda table: table["exposed"].max())
     naive = most[most["wrapper"] == "naive"].iloc[0]
-    title = f"Over {naive['link']} {naive['exposed']:.0%} of the naive step is communication\n{setting_of(found)}"
+    title = f"Over {naive['link']}, {naive['exposed']:.0%} of the naive step is communication"
     fig, axes = figures.panels(title, tables, 3.4 + 3.4 * len(tables), 3.9, sharey=True)
     names = [name for name in WRAPPERS if name in set(found["wrapper"])]
     roles = {name: WRAPPERS.role(name) for name in names} | {FLOOR: "floor"}
@@ -46,16 +47,17 @@ def draw_wrappers(rows: pandas.DataFrame, batch: int | None = None, prediction: 
         spread = dict(zip(ends.index, ends.itertuples(index=False), strict=True))
         options: dict[str, Any] = {"unit": "s", "xlabel": "time of a step", "room": 1.45}
         draw_bars(ax, bars, roles, texts, spread=spread, names=names, **options)
-    figures.legend_below(fig, {FLOOR: "floor", "exposed (coloured)": ""})
+    figures.legend_below(fig, {FLOOR: "floor", "exposed (colored)": ""})
+    figures.write_below(fig, setting_of(found))
     return fig
 
 
 def draw_buckets(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
-    """Time of a step against the number of its messages, logarithmic, a panel per link; the floor and the naive step
-    dashed.
+    """Draw the time of a step against its number of messages on a log axis, one panel per link.
 
-    prediction: a Prediction of the best number of messages, marked on the curve of bucketed in the first panel; one
-    without a number draws nothing. ValueError without records.
+    Dashed lines show the naive step and the step without communication. prediction: a Prediction of the best number of
+    messages, marked on bucketed's curve in the first panel; one without a number is not drawn. ValueError without
+    records.
     """
     found = one_setting(most_ranks(select(rows, "bucket")), "size", "batch", "length")
     found = found.assign(messages=[messages(row) for _, row in found.iterrows()])
@@ -63,8 +65,7 @@ def draw_buckets(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
     best = {link: ours.loc[ours.loc[ours["link"] == link, "step_ms"].idxmin()] for link in links(ours)}
     ties = {link: _no_slower(ours[ours["link"] == link], row) for link, row in best.items()}
     told = ", ".join(f"{few} to {many} messages over {link}" for link, (few, many) in ties.items())
-    title = f"Fastest within the spread: {told}\n{setting_of(found)}"
-    fig, axes = figures.panels(title, best, 3.6 + 3.6 * len(best))
+    fig, axes = figures.panels(f"Fastest: {told}", best, 3.6 + 3.6 * len(best))
     for ax, link in zip(axes, best, strict=True):
         here = found[found["link"] == link]
         for name, curve in here.groupby("wrapper", sort=False):
@@ -79,11 +80,13 @@ def draw_buckets(rows: pandas.DataFrame, prediction: Any = None) -> Figure:
         figures.set_unit(ax.yaxis, "s")
     axes[0].set_ylabel("time of a step")
     figures.mark_prediction(axes[0], prediction, 1e-3 * next(iter(best.values()))["step_ms"])
+    near = "Fastest: the spread (middle 60%) overlaps with the best setting's"
+    figures.write_below(fig, f"{near}; {setting_of(found)}")
     figures.label_lines(axes[-1])
     return fig
 
 
 def _no_slower(curve: pandas.DataFrame, best: pandas.Series) -> tuple[int, int]:
-    """The fewest and the most messages of the steps whose spread meets that of the best one."""
+    """Return the fewest and the most messages among the steps whose spread overlaps the best step's."""
     near = curve.loc[curve["step_p20_ms"] <= best["step_p80_ms"], "messages"]
     return int(near.min()), int(near.max())

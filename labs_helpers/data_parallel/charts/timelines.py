@@ -1,4 +1,4 @@
-"""One step of each wrapper as it ran: what the rank computed, and what was on its way meanwhile."""
+"""Draw one recorded step per wrapper: the rank's computation, and its messages at the same time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labs_helpers.draw.lanes import Span, draw_lanes
 from labs_helpers.draw.roles import color
 from labs_helpers.draw.words import three
 
-ROLES = {  # of what a rank does, by its name in the records: words, role
+ROLES = {  # an action's name in the records: its label and role
     "forward": ("forward", "forward"), "backward": ("backward", "backward"), "finish": ("finish (waits)", "waiting"),
     "update": ("update", "update"), "kernels": ("computes", "compute"), "all-reduce": ("all-reduce", "communication"),
 }  # fmt: skip
@@ -24,9 +24,9 @@ LANES = ("compute", "communication")
 def draw_timeline(
     rows: pandas.DataFrame, wrappers: Sequence[str] | None = None, rank: int = 0, link: str | None = None
 ) -> Figure:
-    """Two lanes per wrapper on one axis of time: compute above, all-reduces below. link: by default the slowest.
+    """Draw two lanes per wrapper on one time axis: compute above, all-reduces below. link: by default the slowest.
 
-    ValueError without records, and without one of a wrapper that is asked for.
+    ValueError without records, or if one of `wrappers` has none.
     """
     found = select(rows, "timeline", rank=rank, link=link)
     found = one_setting(found[found["link"] == (link or links(found)[0])], "size", "batch", "length", "ranks")
@@ -34,10 +34,13 @@ def draw_timeline(
     if missing := [name for name in names if name not in set(found["wrapper"])]:
         raise ValueError(f"no records of the kind 'timeline' with wrapper {', '.join(missing)}")
     last = {name: found[found["wrapper"] == name].iloc[-1] for name in names}
-    told = " and ".join(f"{name} {three(last[name]['step_ms'])} ms" for name in ("naive", "bucketed") if name in last)
-    if (found["source"] == "profiler").any():
-        told = "order of kernels, not their lengths"  # a traced rank is slower, and a message holds its waits
-    title = f"One step over {found['link'].iloc[0]}{': ' * bool(told)}{told}\n{setting_of(found)}"
+    setting = setting_of(found)
+    told = [f"{name} {three(last[name]['step_ms'])} ms" for name in ("naive", "bucketed") if name in last]
+    title = f"A step over {found['link'].iloc[0]}: {', '.join(told) or 'each way'}"
+    if (found["source"] == "profiler").any():  # a traced rank is slower, and a message includes its waits
+        sending = [row for row in last.values() if any(i[0] == "communication" for i in row["intervals"])]
+        title = f"{sum(map(_overlaps, sending))} of {len(sending)} ways send while they compute"
+        setting = f"Compare the order of kernels, not their lengths; {found['link'].iloc[0]}, {setting}"
     fig, (ax,) = figures.panels(title, [""], 9.0, 1.7 + 0.62 * len(names))
     steps = {
         name: [
@@ -49,4 +52,11 @@ def draw_timeline(
     draw_lanes(ax, steps, {name: 1e-3 * row["step_ms"] for name, row in last.items()}, unit="s")
     used = {interval[1] for row in last.values() for interval in row["intervals"]}
     figures.legend_below(fig, dict(words for name, words in ROLES.items() if name in used))
+    figures.write_below(fig, setting)
     return fig
+
+
+def _overlaps(row: pandas.Series) -> bool:
+    """Return whether a message and a computation run at the same time."""
+    compute, messages = ([i for i in row["intervals"] if i[0] == lane] for lane in LANES)
+    return any(a[2] < m[3] and m[2] < a[3] for a in compute for m in messages)

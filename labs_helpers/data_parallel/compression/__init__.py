@@ -1,1 +1,1 @@
-"""Communication hooks that send fewer bytes than the gradients have, and what that costs in accuracy; lab 08."""
+"""Communication hooks that compress gradients before they send them (lab 08)."""

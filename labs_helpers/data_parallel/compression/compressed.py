@@ -1,4 +1,4 @@
-"""What all compressions share: float32 arithmetic, and feedback of what was not sent."""
+"""The base class of compressions: float32 arithmetic, and error feedback."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Exchange = Generator[Request, None, tuple[Tensor, Tensor]]
 
 
 class Compressed(ABC):
-    """A `CommunicationHook`. An instance belongs to one wrapper, since it remembers something of each bucket.
+    """A `CommunicationHook` that compresses. Use one instance per wrapper, because it keeps state for each bucket.
 
-    error_feedback: what a rank had and did not send is added to its next gradient (Karimireddy et al., Error Feedback
-    Fixes SignSGD, 2019). So nothing is lost, it comes late; without it, what is always too small to be sent never
-    counts. It costs memory as large as the gradients, in float32.
+    error_feedback: add the part of a gradient that a rank did not send to its next gradient (Karimireddy et al., Error
+    Feedback Fixes SignSGD, 2019). Everything is then sent eventually; without feedback, entries that are always too
+    small are never sent. Feedback takes as much memory as the gradients in float32.
     """
 
     def __init__(self, error_feedback: bool = True) -> None:
@@ -35,14 +35,17 @@ class Compressed(ABC):
             gradient = gradient + self.errors[bucket]
         mean, sent = yield from self.exchange(gradient, bucket, group)
         if self.error_feedback:
-            # An overflow, as a loss scale that is being sought brings, would otherwise come back in every step.
+            # Without this, an overflow, as in the search for a loss scale, would return in every step.
             self.errors[bucket] = (gradient - sent).nan_to_num_(0.0, 0.0, 0.0)
         bucket.buffer.copy_(mean)
 
     @abstractmethod
     def exchange(self, gradient: Tensor, bucket: FlatBucket, group: Communication) -> Exchange:
-        """gradient: (n,), this rank's, of at least float32, to be left as it is. Yields requests; returns the mean of
-        what the ranks sent, the same bits on all of them, and what this rank sent, both (n,) as the others read it."""
+        """Yield the requests of the collectives; return (mean, sent), both (n,).
+
+        gradient: (n,), this rank's gradient in float32 or wider; do not change it. mean: the average of the values that
+        the ranks sent, with the same bits on all ranks. sent: this rank's values as the other ranks decode them.
+        """
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{k}={v}" for k, v in vars(self).items() if isinstance(v, bool | int | float))

@@ -1,4 +1,4 @@
-"""Eight bits per number, and a scale per chunk."""
+"""Compress gradients to int8 numbers with one scale per chunk."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from labs_helpers.data_parallel.compression.packing import pack, unpack
 
 
 class Int8(Compressed):
-    """Each number as the nearest multiple, −127 … 127, of its chunk's scale: the chunk's largest absolute value / 127.
+    """Round each number to the nearest multiple, −127 … 127, of its chunk's scale (largest absolute value / 127).
 
-    chunk: numbers that share a scale, of float32, so that one large number does not round all others to 0; None: the
-    whole bucket. The message is n + 4·n/chunk bytes. int8 numbers of different scales cannot be added on the way, and
-    those of one scale overflow: an all-gather, of which each rank sends N − 1 messages, against 2·(N − 1)/N of the
-    bucket in an all-reduce. So a number has a quarter of float32's bytes, but fewer bytes are sent than in bfloat16
-    only on N < 4 ranks, and than in float32 on N < 8. ValueError: a chunk below 1.
+    chunk: the number of values that share one float32 scale; None is the whole bucket. With small chunks, one large
+    value rounds fewer others to 0. A message takes n + 4·n/chunk bytes.
+
+    Messages cannot be added on the way: their scales differ, and sums in int8 overflow. Ranks use an all-gather, in
+    which each rank sends N − 1 messages; an all-reduce sends 2·(N − 1)/N times the bucket. Therefore, int8 sends fewer
+    bytes than bfloat16 only on N < 4 ranks, and fewer than float32 on N < 8. ValueError for a chunk below 1.
     """
 
     def __init__(self, chunk: int | None = 1024, error_feedback: bool = True) -> None:
@@ -34,13 +35,13 @@ class Int8(Compressed):
         messages, request = group.start_all_gather(pack(message))
         yield request
         mean = torch.zeros_like(gradient)
-        for packed in messages:  # one rank after the other: the same order of sums everywhere
+        for packed in messages:  # in rank order, so that all ranks sum in the same order
             mean += dequantise(unpack(packed, message), self.chunk or n).to(mean.dtype) / group.size
         return mean, dequantise(message, self.chunk or n).to(gradient.dtype)
 
 
 def quantise(x: Tensor, chunk: int) -> list[Tensor]:
-    """(scales, numbers): float32 (⌈n / chunk⌉,) and int8 (n,), of x (n,)."""
+    """Return (scales, numbers) of x (n,): float32 (⌈n / chunk⌉,) and int8 (n,)."""
     rows = pad(x, (0, -len(x) % chunk)).view(-1, chunk)
     scales = (rows.abs().amax(1) / 127).float()
     steps = rows / torch.where(scales == 0, 1, scales)[:, None]
@@ -48,7 +49,7 @@ def quantise(x: Tensor, chunk: int) -> list[Tensor]:
 
 
 def dequantise(message: list[Tensor], chunk: int) -> Tensor:
-    """(n,) of float32, from (scales, numbers)."""
+    """Return float32 (n,) from (scales, numbers)."""
     scales, numbers = message
     rows = pad(numbers, (0, -len(numbers) % chunk)).view(-1, chunk)
     return (rows * scales[:, None]).view(-1)[: len(numbers)]

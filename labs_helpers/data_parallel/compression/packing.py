@@ -1,4 +1,4 @@
-"""Tensors of several dtypes as one row of bytes: one collective carries a message with all that belongs to it."""
+"""Pack tensors of several dtypes into one tensor of bytes, so that a single collective can send them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-ALIGNMENT = 8  # bytes: a tensor of any dtype may begin at a multiple of it
+ALIGNMENT = 8  # bytes: a tensor of any dtype may start at a multiple of 8
 
 
 def pack(tensors: Sequence[Tensor]) -> Tensor:
-    """Their bytes behind one another, each tensor's filled up to a multiple of 8: uint8."""
+    """Concatenate the tensors' bytes as uint8, each padded to a multiple of 8."""
     return torch.cat([pad(x.contiguous().view(-1).view(torch.uint8), (0, -x.nbytes % ALIGNMENT)) for x in tensors])
 
 
 def unpack(message: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """The tensors in a message, by those that were packed for another of the same length: views."""
+    """Return the tensors in a message as views. like: tensors with the same shapes and dtypes."""
     parts = message.split([x.nbytes + -x.nbytes % ALIGNMENT for x in like])
     return [part[: x.nbytes].view(x.dtype).view(x.shape) for part, x in zip(parts, like, strict=True)]

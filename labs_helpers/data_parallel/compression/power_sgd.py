@@ -1,4 +1,4 @@
-"""PowerSGD of rank 1: a matrix gradient as the product of two vectors.
+"""PowerSGD of rank 1, which approximates a matrix gradient by the product of two vectors.
 
 Vogels, Karimireddy, Jaggi, PowerSGD: Practical Low-Rank Gradient Compression for Distributed Optimization, 2019.
 """
@@ -16,16 +16,16 @@ from labs_helpers.data_parallel.compression.compressed import Compressed, Exchan
 
 
 class PowerSGD(Compressed):
-    """A step of the power method per step of training, from the vectors q of the step before.
+    """Run one iteration of the power method per training step, starting from the previous step's vectors q.
 
-    A parameter's gradient is a matrix M, (rows, columns): its first dimension and all others. Each rank computes
-    p = M·q, all p are averaged and normalised; each rank computes q = Mᵀ·p, and all q are averaged: M becomes p·qᵀ.
-    Both are linear in M, so that the averages can be all-reduces, whose bytes do not grow with the ranks:
-    rows + columns numbers of float32 in place of rows · columns. Vectors, and matrices for which that is no less, go as
-    they are, with p.
+    A parameter's gradient is a matrix M, (rows, columns), where columns covers all dimensions but the first. Each rank
+    computes p = M·q, and the ranks average and normalize p. Each rank then computes q = Mᵀ·p, and the ranks average q.
+    M becomes p·qᵀ. Both products are linear in M, so the averages can be all-reduces, whose bytes do not grow with the
+    number of ranks: rows + columns float32 numbers instead of rows · columns. Vectors, and matrices that would not
+    shrink, are sent uncompressed together with p.
 
-    The second all-reduce of a bucket begins in `finish()`, after the first ones of all buckets: backward hides p, and q
-    travels after it.
+    The second all-reduce of a bucket starts in `finish()`, after the first ones of all buckets. Backward therefore
+    hides p, but not q.
     """
 
     def __init__(self, error_feedback: bool = True) -> None:
@@ -67,8 +67,10 @@ class PowerSGD(Compressed):
 
 
 def matrix_shape(p: Tensor) -> tuple[int, int] | None:
-    """(rows, columns) of a parameter's gradient as a matrix, in the order of its memory; None where p and q would be no
-    fewer numbers."""
+    """Return (rows, columns) of a parameter's gradient as a matrix, in memory order.
+
+    None if p and q together would have as many numbers as the gradient, or more.
+    """
     if p.ndim < 2 or p.numel() == 0:
         return None
     rows = p.shape[memory_order(p)[0]]
@@ -77,12 +79,12 @@ def matrix_shape(p: Tensor) -> tuple[int, int] | None:
 
 
 def _random(M: Tensor) -> Tensor:
-    """The q to begin with, (columns,): the same on every rank."""
+    """Return the initial q, (columns,), which is the same on every rank."""
     generator = torch.Generator().manual_seed(M.shape[1])
     return torch.randn(M.shape[1], generator=generator).to(M)
 
 
 def _normalised(v: Tensor, instead: Tensor) -> Tensor:
-    """v of length 1; `instead` of v where it has none, as the q of a gradient of zeros or of one that overflowed."""
+    """Return v scaled to length 1, or `instead` if the length is 0 or not finite, as after an overflow."""
     length = torch.linalg.vector_norm(v)
     return torch.where(length.isfinite() & (length > 0), v / length, instead)

@@ -1,4 +1,4 @@
-"""Top-k: only the largest entries are sent, each with its place."""
+"""Compress gradients to their largest entries (top-k), sent with their positions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from labs_helpers.data_parallel.compression.packing import pack, unpack
 
 
 class TopK(Compressed):
-    """The `ratio` of a bucket's entries with the largest absolute values; the others count as 0 on this rank.
+    """Send the fraction `ratio` of a bucket's entries with the largest absolute values; the others count as 0.
 
-    An entry is its value, in the gradient's dtype, and an index of 4 bytes: bfloat16 grows from 2 bytes to 6. Ranks
-    choose different entries, so their messages cannot be added on the way: an all-gather of N·k entries, of which each
-    rank sends (N − 1)·k, against 2·(N − 1)/N of all entries in an all-reduce. On N ranks of float32 it sends fewer
-    bytes only where ratio < 1/N, of bfloat16 2/(3·N). (Aji and Heafield, 2017; Lin et al., Deep Gradient Compression,
-    2018.) ValueError: a ratio not in (0, 1].
+    An entry consists of its value, in the gradient's dtype, and an index of 4 bytes. In bfloat16, an entry grows from 2
+    bytes to 6. Ranks choose different entries, so messages cannot be added on the way: each rank sends (N − 1)·k
+    entries in an all-gather, where an all-reduce sends 2·(N − 1)/N of all entries. On N ranks, top-k sends fewer bytes
+    only if ratio < 1/N in float32, or 2/(3·N) in bfloat16. (Aji and Heafield, 2017; Lin et al., Deep Gradient
+    Compression, 2018.) ValueError for a ratio outside (0, 1].
     """
 
     def __init__(self, ratio: float = 0.01, error_feedback: bool = True) -> None:
@@ -35,9 +35,9 @@ class TopK(Compressed):
         messages, request = group.start_all_gather(pack(entries))
         yield request
         mean, sent = torch.zeros_like(gradient), torch.zeros_like(gradient)
-        for rank, message in enumerate(messages):  # one rank after the other: the same order of sums everywhere
+        for rank, message in enumerate(messages):  # in rank order, so that all ranks sum in the same order
             values, indices = unpack(message, entries)
-            # No index occurs twice in one message, so that nothing depends on the order within it.
+            # No index occurs twice in one message, so the order within it does not matter.
             mean.index_add_(0, indices, values.to(mean.dtype) / group.size)
             if rank == group.rank:
                 sent.index_copy_(0, indices.long(), values.to(sent.dtype))

@@ -1,1 +1,1 @@
-"""Wrappers that average gradients over replicas: after backward, or while it runs."""
+"""Wrappers that average gradients over replicas, after the backward pass or during it."""

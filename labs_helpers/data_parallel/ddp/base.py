@@ -1,4 +1,4 @@
-"""What the wrappers have in common: replicas that start equal, and the interface round their gradients' mean."""
+"""The base class of the wrappers: it makes replicas start equal, and defines how their gradients are averaged."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from labs_helpers.data_parallel.same_model import require_same_model
 
 
 class DDP(nn.Module, ABC):
-    """A replica of `module` on every rank of `group`, each with data of its own; gradients are averaged by `finish()`.
+    """Wrap a replica of `module` on every rank of `group`; `finish()` averages the ranks' gradients.
 
         ddp = BucketedDDP(model)
         loss(ddp(x)).backward(); ddp.finish(); optimizer.step()
 
     group: a torch.distributed process group (default: all ranks; its backend is gloo for modules on CPUs, NCCL on GPUs)
-    or a `Communication`, `.group`, which counts what is sent. Everybody has to have the same module (ValueError with
-    the first difference), and starts from rank 0's parameters and buffers. Which parameters are trained is decided
-    here: those with requires_grad, a tied weight once.
+    or a `Communication`; `.group` is a Communication, which counts the bytes sent. All ranks need the same module
+    (ValueError with the first difference), and start from rank 0's parameters and buffers. The constructor decides
+    which parameters are trained: those with requires_grad, a tied weight once.
 
-    A parameter that a rank has not used counts as 0 there, and one that no rank has used gets a gradient of zeros, for
-    which an optimizer may still decay weight and momentum. With find_unused_parameters=True it keeps None, as on one
-    process, for one more small all-reduce per step whose result the host waits for.
+    A parameter that a rank has not used counts as 0 there. If no rank has used it, it receives a gradient of zeros, and
+    an optimizer may still apply weight decay and momentum to it. With find_unused_parameters=True, its .grad remains
+    None, as on a single process; this costs one more small all-reduce per step, and the host waits for its result.
 
-    Several backward passes before a step: all but the last within `no_sync()`, so that they are sent once. Clip and
-    unscale gradients after `finish()`. Gradients have to be dense. Buffers are not averaged, see `broadcast_buffers`.
+    To accumulate over several backward passes, run all but the last one in `no_sync()`, so that the gradients are sent
+    once. Clip and unscale gradients after `finish()`. Gradients must be dense. Buffers are not averaged; see
+    `broadcast_buffers`.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class DDP(nn.Module, ABC):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Within it, backward passes add to this rank's gradients, and `finish()` does nothing."""
+        """Return a context in which backward only adds to this rank's gradients, and `finish()` does nothing."""
         before, self.sending = self.sending, False
         try:
             yield
@@ -62,12 +63,12 @@ class DDP(nn.Module, ABC):
             self.sending = before
 
     def finish(self) -> None:
-        """Every trained parameter's .grad becomes the mean of all ranks'. To be called by every rank after backward."""
+        """Replace every trained .grad by the mean over the ranks. Every rank calls this after backward."""
         if not self.sending:
             return
         used = [p.grad is not None for p in self.trained] if self.find_unused_parameters else []
         self._finish()
-        if used:  # asked last: before, ranks that use different layers have started different numbers of collectives
+        if used:  # last: until here, ranks with different used layers have started different numbers of collectives
             anywhere = torch.tensor(used, dtype=torch.uint8, device=self.group.device)
             for p, seen in zip(self.trained, self.group.all_reduce(anywhere, "max").tolist(), strict=True):
                 if not seen:
@@ -77,26 +78,28 @@ class DDP(nn.Module, ABC):
     def _finish(self) -> None: ...
 
     def broadcast_buffers(self) -> None:
-        """Gives every rank rank 0's buffers, such as the running averages of its own data that BatchNorm keeps: before
-        an evaluation or a checkpoint."""
+        """Copy rank 0's buffers to every rank, for example before an evaluation or a checkpoint.
+
+        Buffers may differ because they depend on a rank's own data, like BatchNorm's running averages.
+        """
         broadcast(self.module.buffers(), self.group)
 
     def remove(self) -> None:
-        """Leaves the module's gradients alone from here on: before it is wrapped again."""
+        """Stop averaging the module's gradients; call this before you wrap the module again."""
         self.sending = False
 
 
 def communication(group: Any) -> Communication:
-    """A `Communication` as it is; a process group, or None for that of all ranks, in one."""
+    """Return `group` as a `Communication`: unchanged, or wrapping a process group (None: the group of all ranks)."""
     return group if isinstance(group, Communication) else TorchCommunication(group or dist.group.WORLD)
 
 
 def broadcast(tensors: Iterable[Tensor], group: Communication) -> None:
-    """Writes rank 0's values into everybody's tensors, of any dtype and strides, each once."""
+    """Write rank 0's values into every rank's tensors, each once. They may have any dtype and strides."""
     for x in dict.fromkeys(tensors):
         dense = x.detach().permute(memory_order(x))
-        sent = dense.contiguous()  # the memory itself, unless it has gaps
+        sent = dense.contiguous()  # the same memory, or a copy if it has gaps
         if sent.numel():
-            group.broadcast(sent.view(-1).view(torch.uint8))  # bytes: not every backend knows every dtype
+            group.broadcast(sent.view(-1).view(torch.uint8))  # as bytes, because no backend supports every dtype
         if sent is not dense:
             dense.copy_(sent)

@@ -1,4 +1,4 @@
-"""An asynchronous all-reduce per bucket of gradients, as soon as the bucket is full."""
+"""Average gradients with one asynchronous all-reduce per bucket, started when the bucket is full."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from labs_helpers.data_parallel.ddp.hooked import HookedDDP
 
 
 class BucketedDDP(HookedDDP[FlatBucket]):
-    """Few large messages that backward still hides: what DistributedDataParallel does.
+    """Send gradients in a few large messages during the backward pass, like DistributedDataParallel.
 
-    bucket_mb: the most that a bucket holds, in MB (2²⁰ bytes); a larger parameter is alone in one. Buckets are filled
-    in reverse order of the parameters, as gradients arrive. first_bucket_mb: the first one's, small, so that the
-    network starts early. What backward cannot hide is the last bucket, which the first parameters share; a tied
-    embedding is among them, since its gradient is complete at the very end.
+    bucket_mb: the largest size of a bucket in MB (2²⁰ bytes); a larger parameter is alone in its bucket. Buckets are
+    filled in the reverse order of the parameters, as their gradients arrive. first_bucket_mb: the limit of the first
+    bucket, which is small so that the network starts early. Backward cannot hide the last bucket, which holds the first
+    parameters and also a tied embedding, whose gradient is complete at the very end.
 
-    The gradients are views into the buckets, which stay between steps: as much memory as the gradients. Backward makes
-    the gradients, and one kernel per bucket moves them in. After `zero_grad(set_to_none=False)` none is moved.
+    The gradients are views into the buckets. Buckets persist between steps, and take as much memory as the gradients.
+    One kernel per bucket copies the gradients into it; after `zero_grad(set_to_none=False)`, no copy is needed.
 
-    hook: the `CommunicationHook` in place of the mean, for `compression`.
+    hook: a `CommunicationHook` that replaces the plain mean, see `compression`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One all-reduce for all gradients, after backward."""
+"""Average all gradients with one all-reduce, after the backward pass."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from labs_helpers.data_parallel.ddp.hook import CommunicationHook, average, name
 
 
 class FlatDDP(DDP):
-    """The latency is paid once (per dtype), at the price of a buffer as large as all gradients together, which then are
-    views into it. Still nothing overlaps. hook: see `BucketedDDP`."""
+    """Send all gradients in one message per dtype, which pays the latency once but overlaps nothing.
+
+    The gradients become views into a buffer that is as large as all of them together. hook: see `BucketedDDP`.
+    """
 
     def __init__(
         self, module: nn.Module, group: Any = None, *, hook: CommunicationHook = average, **options: Any

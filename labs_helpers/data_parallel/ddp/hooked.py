@@ -1,4 +1,4 @@
-"""The wrappers whose communication begins during backward."""
+"""The base class of wrappers that start communication during the backward pass."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from labs_helpers.data_parallel.ddp.base import DDP
 
 
 class HookedDDP(DDP, Generic[B]):
-    """`make_buckets` says what travels together and in which order, `send` how.
+    """Send buckets of gradients during the backward pass, in bucket order.
 
-    While the wrapper lives, until `remove()`, a backward pass on the module starts communication: every rank has to
-    make it, and `finish()` after it. A bucket goes when it and all buckets before it are complete (see `Arrivals`);
-    what a rank has not used goes in `finish()`.
+    Subclasses define `make_buckets`, which lists the buckets in their order, and `send`, which starts a bucket's
+    collectives. Until `remove()`, every backward pass on the module starts communication, so every rank has to run it
+    and then call `finish()`. A bucket is sent when it and all earlier buckets are complete (see `Arrivals`); `finish()`
+    sends the buckets with unused parameters.
     """
 
     def __init__(self, module: nn.Module, group: Any = None, **options: Any) -> None:
@@ -36,7 +37,7 @@ class HookedDDP(DDP, Generic[B]):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Within it, backward passes add to this rank's gradients and send nothing, and `finish()` does nothing."""
+        """Return a context in which backward adds to this rank's gradients without sending; `finish()` does nothing."""
         with super().no_sync(), self.arrivals.paused():
             yield
 
@@ -45,21 +46,22 @@ class HookedDDP(DDP, Generic[B]):
             pass
 
     def finished(self) -> Iterator[int]:
-        """In place of `finish()`: the number of each of `buckets` as its gradients become the mean. With an optimizer
-        per bucket, the update of one hides the last messages of the next, which backward can no longer hide:
+        """Finish the step like `finish()`, and yield each bucket's number when its gradients hold the mean.
+
+        With one optimizer per bucket, the update of one bucket hides messages that arrive after backward:
 
             optimizers = [AdamW(bucket.parameters) for bucket in ddp.buckets]
             for number in ddp.finished():
                 optimizers[number].step()
 
-        All are to be taken. Within `no_sync()` there are none. A parameter that no rank has used has zeros, whatever
-        find_unused_parameters says.
+        Consume the whole iterator. In `no_sync()` it is empty. A parameter that no rank has used gets a gradient of
+        zeros, even with find_unused_parameters=True.
         """
         if self.sending:
             for bucket in self.arrivals.finish():
                 yield self.numbers[bucket]
 
     def remove(self) -> None:
-        """Leaves the module's gradients alone from here on: before it is wrapped again."""
+        """Stop averaging the module's gradients; call this before you wrap the module again."""
         super().remove()
         self.arrivals.remove()

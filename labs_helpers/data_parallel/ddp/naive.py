@@ -1,4 +1,4 @@
-"""One all-reduce per parameter, after backward."""
+"""Average gradients with one all-reduce per parameter, after the backward pass."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from labs_helpers.data_parallel.ddp.base import DDP
 
 
 class NaiveDDP(DDP):
-    """Backward runs, and then the network: nothing overlaps, and each small gradient pays the latency of a collective
-    of its own."""
+    """Send each gradient in its own all-reduce after backward: nothing overlaps, and each one pays the latency."""
 
     def _finish(self) -> None:
         for p in self.trained:

@@ -1,4 +1,4 @@
-"""A process group for messages that travel while the GPU computes."""
+"""Make a process group for messages that overlap with computation on the GPU."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import torch.distributed as dist
 
 
 def new_overlapping_group(ranks: list[int] | None = None, max_ctas: int | None = None) -> Any:
-    """A process group of `ranks` (default: all) for a wrapper's `group`. Called by every rank of the world.
+    """Return a process group of `ranks` (default: all) for a wrapper's `group`. Every rank of the world calls this.
 
-    On NCCL its kernels have a stream of high priority: they get the next multiprocessors that are free, where otherwise
-    they wait behind the blocks of a matrix product that is queued already. max_ctas: the most multiprocessors that they
-    occupy. Fewer take less from backward, whose matrix products are cut for all of them, and move fewer bytes per
-    second: to be measured. On gloo both mean nothing.
+    With NCCL, the group's kernels run in a high-priority stream: they get the next free multiprocessors, and do not
+    wait behind the blocks of a queued matrix product. max_ctas: the largest number of multiprocessors that they occupy.
+    Fewer leave more of the GPU to backward but move fewer bytes per second, so measure both. gloo ignores max_ctas.
     """
     if dist.get_backend() != "nccl":
         return dist.new_group(ranks)

@@ -1,4 +1,4 @@
-"""An asynchronous all-reduce for each gradient as soon as it is ready, from where it lies."""
+"""Average gradients with asynchronous all-reduces, started when each gradient is ready, without copies."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from labs_helpers.data_parallel.ddp.hooked import HookedDDP
 
 
 class OverlappedDDP(HookedDDP[Bucket]):
-    """Backward of the layers before hides the all-reduce. Nothing is copied, and no memory is kept between steps.
+    """Send each gradient in place while the backward pass continues; no memory is kept between steps.
 
-    coalesce_mb: gradients of up to so many MB (2²⁰ bytes) are one call. NCCL then sends them by one kernel, from where
-    they lie, so that small ones share the latency, as in buckets but without copying; gloo copies them together itself.
-    0: a call per gradient.
+    coalesce_mb: send gradients of up to this many MB (2²⁰ bytes) together in one call; 0 makes one call per gradient.
+    NCCL sends the gradients of a call in one kernel without copying them, so small ones share the latency. gloo copies
+    them into one buffer.
     """
 
     def __init__(self, module: nn.Module, group: Any = None, *, coalesce_mb: float = 0.0, **options: Any) -> None:

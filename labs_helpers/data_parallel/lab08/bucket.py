@@ -1,11 +1,14 @@
-"""A bucket of exercise 6: parameters, and the places of their gradients in one flat tensor."""
+"""The bucket of exercise 6: parameters, and views of their gradients in one flat tensor."""
 
 import torch
 
 
 class Bucket:
-    """flat: all gradients, one behind the other. views[i]: where that of parameters[i] lies,
-    shaped as it. missing: how many gradients have yet to arrive in this step."""
+    """Parameters whose gradients travel together.
+
+    flat: all gradients in one tensor. views[i]: the part of flat for the gradient of parameters[i],
+    in its shape. missing: the number of gradients that have yet to arrive in this step.
+    """
 
     def __init__(self, parameters):
         first, sizes = parameters[0], [p.numel() for p in parameters]

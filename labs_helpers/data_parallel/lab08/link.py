@@ -1,4 +1,4 @@
-"""A link between this machine's processes on which a message of n bytes takes at least α + nβ, one at a time."""
+"""A simulated link between processes of this machine: a message of n bytes takes at least α + nβ."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ from typing import Any, cast
 import torch.distributed as dist
 from torch import Tensor
 
-Note = tuple[float, float, int]  # start and end of a message in seconds of perf_counter, and its bytes
+Note = tuple[float, float, int]  # a message's start and end in seconds of perf_counter, and its bytes
 
 
 class Link(dist.ProcessGroup):  # type: ignore[misc, name-defined]
-    """A process group whose all-reduces gloo carries out, through memory that the ranks share. Their results are held
-    back until a link that nobody computes for, such as a network card's, would have brought them: a message begins
-    when the one before it has ended. So a rank waits as long as over such a link, and computes meanwhile as on one.
+    """A process group that delays gloo's all-reduces to the speed of a link.
+
+    gloo computes each result through shared memory. The group holds the result back until a link that needs no
+    processor time, like a network card's, would have delivered it; messages follow one another. A rank therefore waits
+    as long as with such a link, and can compute in the meantime.
     """
 
     def over(self, carrier: Any, alpha: float, beta: float) -> Link:
-        """This group with a carrier, gloo's group of the same ranks, and a cost: α in seconds, β in seconds per byte.
-        Both 0: gloo alone."""
+        """Set the carrier and the cost; return this group.
+
+        carrier: gloo's group of the same ranks. alpha: seconds per message. beta: seconds per byte. If both are 0, gloo
+        sets the speed.
+        """
         self.carrier, self.alpha, self.beta = carrier, alpha, beta
         self.free, self.messages = 0.0, list[_Message]()
         return self
@@ -34,7 +39,7 @@ class Link(dist.ProcessGroup):  # type: ignore[misc, name-defined]
         return self.messages[-1]
 
     def taken(self) -> list[Note]:
-        """The messages so far, which are then forgotten."""
+        """Return the notes of the messages so far, and clear them."""
         found, self.messages = [one.note() for one in self.messages], []
         return found
 
@@ -54,7 +59,7 @@ class _Message(dist.Work):
         return bool(self.work.is_completed()) and perf_counter() >= self.due
 
     def get_future(self) -> Any:
-        def held_back(done: Any) -> Any:  # called by the thread that completes the work: it cannot wait for the work
+        def held_back(done: Any) -> Any:  # runs in the thread that completes the work, so it cannot wait for the work
             self._await_due()
             return done.value()
 
@@ -76,5 +81,5 @@ dist.Backend.register_backend("link", _make, devices=["cpu"])
 
 @cache
 def the_link() -> Link:
-    """A `Link` between all ranks, which costs nothing yet. Every rank calls it; later calls return the same."""
+    """Return the `Link` between all ranks, at first without a delay. Every rank calls this; later calls return it."""
     return cast(Link, dist.new_group(backend="link")).over(dist.new_group(backend="gloo"), 0.0, 0.0)

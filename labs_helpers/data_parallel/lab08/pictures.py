@@ -1,4 +1,4 @@
-"""The drawings of lab 08: four ways to send gradients as bars on a time axis, and what is in which bucket."""
+"""Draw lab 08's figures: four ways to send gradients on a time axis, the buckets, and the races of the ways."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.curves import recorded_on
 from labs_helpers.draw.lanes import Span, draw_lanes
 from labs_helpers.draw.roles import color
+from labs_helpers.draw.words import bytes_text
 
 
 def draw_ways(layers: int, compute: float, alpha: float, beta: float, bucket: int):
-    """Backward and the messages of four ways, worked out for equal layers. compute: ms of a layer's backward; a message
-    of n layers' gradients takes alpha + n · beta ms; bucket: layers in a bucket."""
+    """Draw the backward pass and the messages of four ways, calculated for equal layers.
+
+    compute: ms of one layer's backward pass. alpha, beta: a message of n layers' gradients takes alpha + n · beta ms.
+    bucket: layers per bucket.
+    """
     ready = [compute * (i + 1) for i in range(layers)]
     firsts = range(0, layers, bucket)
-    groups = {  # of each message: its number of layers, and when it is ready
+    groups = {  # (layers, the time in ms at which they are ready) of each message
         "naive": [(1, ready[-1])] * layers,
         "flat": [(layers, ready[-1])],
         "overlapped": [(1, end) for end in ready],
@@ -38,22 +42,23 @@ def draw_ways(layers: int, compute: float, alpha: float, beta: float, bucket: in
             sending.append(Span(start, free, color("communication")))
         ends[name], rows[name] = free, [backward, sending]
     first, last = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
-    told = f"{first} ends first, after {ends[first]:.3g} ms, {last} last, after {ends[last]:.3g}"
-    setting = f"{layers} layers, a message of n gradients takes {alpha:g} + {beta:g} n ms"
-    fig, ax = figures.new(f"{told}\n{setting}", 8.2, 3.6)
-    draw_lanes(ax, rows, xlabel="ms")
+    title = f"{first.capitalize()} ends first ({ends[first]:.3g} ms), {last} last ({ends[last]:.3g} ms)"
+    fig, ax = figures.new(title, 8.2, 3.6)
+    draw_lanes(ax, rows, xlabel="time, ms")
     for y, end in enumerate(ends.values()):
         ax.text(end + 0.1, y + 0.19, f"{end:.3g} ms", va="center")
     ax.set_xlim(0, 1.12 * max(ends.values()))
     figures.legend_below(fig, {"backward, layer by layer": "forward", "all-reduce": "communication"})
+    figures.write_below(fig, f"{layers} layers; a message of n gradients takes {alpha:g} + {beta:g} n ms")
     return fig
 
 
 def draw_links(rows: pandas.DataFrame, costs: Mapping[str, tuple[float, float] | None]):
-    """A bar per way, a panel per link: the step without communication, and what is exposed on top of it; the middle 60%
-    of the steps, and where α + nβ puts the step (hollow), were the messages to cost the processor nothing.
+    """Draw a bar per way and a panel per link: the step without communication, and the exposed time on top of it.
 
-    rows: records of `ways.measure_ways`. costs: by link, α in seconds and β in seconds per byte; None draws no marks.
+    A line spans the middle 60% of the steps. A hollow mark shows the step that α + nβ predicts if messages cost the
+    processor nothing. rows: records of `ways.measure_ways`. costs: by link, (α in seconds, β in seconds per byte), or
+    None for no marks.
     """
     found = select(rows, "wrapper")
     fig, axes = figures.panels(None, list(costs), 4.4 * len(costs) + 1.0, 3.4, sharey=True)
@@ -68,14 +73,15 @@ def draw_links(rows: pandas.DataFrame, costs: Mapping[str, tuple[float, float] |
             mark_bar(ax, seconds, list(here.index).index(name))
         if here.loc["overlapped", "step_p80_ms"] < here.loc["flat", "step_p20_ms"]:
             said.append(link)
-    figures.legend_below(fig, {FLOOR: "floor", "exposed (coloured)": "", "by α + nβ": ("formula", "D")})
-    told = f"Overlapped beats flat over {' and '.join(said)}" if said else "Overlapped and flat: spreads meet"
-    figures.set_title(fig, f"{told}\n{setting_of(found)}")
+    figures.legend_below(fig, {FLOOR: "floor", "exposed (colored)": "", "by α + nβ": ("formula", "D")})
+    told = f"Overlapped beats flat over {' and '.join(said)}" if said else "The spreads of overlapped and flat overlap"
+    figures.set_title(fig, told)
+    figures.write_below(fig, setting_of(found))
     return fig
 
 
 def told_steps(alone: pandas.Series, bucket_mb: float, alpha: float, beta: float) -> dict[str, float]:
-    """Seconds of a step of each way, by α + nβ. alone: the record of a step without communication."""
+    """Predict the seconds of a step of each way by α + nβ. alone: the record of a step without communication."""
     nbytes, ready = arrivals(alone)
     groups = {
         "naive": [[number] for number in range(len(nbytes))],
@@ -83,7 +89,7 @@ def told_steps(alone: pandas.Series, bucket_mb: float, alpha: float, beta: float
         "bucketed": equal_groups(nbytes, bucket_mb * MEGABYTE),
         "overlapped": [[number] for number in range(len(nbytes))],
     }
-    late = [ready[-1]] * len(ready)  # the first two send after backward
+    late = [ready[-1]] * len(ready)  # naive and flat send after backward
     return {
         name: 1e-3 * alone["step_ms"]
         + exposed_after(some, nbytes, late if name in ("naive", "flat") else ready, alpha, beta)
@@ -93,9 +99,11 @@ def told_steps(alone: pandas.Series, bucket_mb: float, alpha: float, beta: float
 
 @beside_yours("data-parallel")
 def draw_race(rows: pandas.DataFrame):
-    """Of each wrapper its fastest settings, a panel per number of GPUs, eager or compiled: the step without
-    synchronisation, and what is exposed on top of it; the middle 60% of the steps, and of how many settings it is the
-    best. rows: records of `labs_helpers.data_parallel.race`."""
+    """Draw each wrapper's fastest setting, one panel per number of GPUs and mode (eager or compiled).
+
+    A bar stacks the step without communication and the exposed time; a line spans the middle 60% of the steps. The
+    label gives the number of settings tried. rows: records of `labs_helpers.data_parallel.race`.
+    """
     race = rows[(rows["kind"] == "race") & (rows["heat"] == "wrappers")].dropna(subset="step_ms")
     race = race.drop_duplicates(["world_size", "compiled", "candidate"], keep="last")
     first, ahead = race.iloc[-1], []
@@ -105,17 +113,23 @@ def draw_race(rows: pandas.DataFrame):
         best = some.sort_values("step_ms").drop_duplicates("name").set_index("name")
         best = best.loc[list(dict.fromkeys(some["name"]))]
         tried, floor = some["name"].value_counts(), best.loc[ALONE, "step_ms"]
-        texts = {name: f"{row['step_ms']:.1f} ms, best of {tried[name]}" for name, row in best.iterrows()}
+        texts = {
+            name: f"{row['step_ms']:.1f} ms ({tried[name]} setting{'s' * bool(tried[name] > 1)})"
+            for name, row in best.iterrows()
+        }
         bars = {name: over_floor(floor, row["step_ms"], "exposed") for name, row in best.iterrows()}
         spread = {name: (row["step_p20_ms"], row["step_p80_ms"]) for name, row in best.iterrows()}
-        draw_bars(ax, bars, {FLOOR: "floor", "exposed": "communication"}, texts, spread=spread, xlabel="ms")
+        draw_bars(
+            ax, bars, {FLOOR: "floor", "exposed": "communication"}, texts, spread=spread, xlabel="time of a step, ms"
+        )
         ax.set_xlim(0, 2.1 * race.loc[race["name"] == "NaiveDDP", "step_ms"].max())
         others = best.drop(index=[ALONE, "DistributedDataParallel"])
         if others["step_p80_ms"].min() < best.loc["DistributedDataParallel", "step_p20_ms"]:
             ahead.append(_where(race, *key))
     told = f"Lab 01's {first['size']} model, {first['batch']:.0f} × {first['length']:.0f} tokens per rank"
-    leads = f"Ours leads DistributedDataParallel in {len(ahead)} of {len(panels)} settings"
-    figures.set_title(fig, f"{leads}\n{told}{recorded_on(race)}")
+    figures.set_title(fig, f"Our best wrapper beats PyTorch's in {len(ahead)} of {len(panels)} panels")
+    figures.legend_below(fig, {FLOOR: "floor", "exposed": "communication"})
+    figures.write_below(fig, f"{told}{recorded_on(race)}")
     return fig
 
 
@@ -124,8 +138,8 @@ def _where(race: pandas.DataFrame, ranks: int, compiled: bool) -> str:
 
 
 def draw_buckets(names: dict, buckets: Sequence):
-    """A bar per bucket, in the order in which they are sent, of its parameters' bytes. names: id(parameter) → name."""
-    title = f"{sum(map(len, buckets))} gradients in {len(buckets)} messages"
+    """Draw one bar per bucket, in the order of sending, with its parameters' bytes. names: id(parameter) → name."""
+    title = f"{sum(map(len, buckets))} gradients travel in {len(buckets)} messages"
     fig, ax = figures.new(title, 8.2, 0.5 * len(buckets) + 1.6)
     rows = {}
     for number, bucket in enumerate(buckets):
@@ -133,6 +147,6 @@ def draw_buckets(names: dict, buckets: Sequence):
         for i, p in enumerate(bucket):
             spans.append(Span(left, left + p.nbytes, color("one" if i % 2 else "all"), names[id(p)]))
             left += p.nbytes
-        rows[f"bucket {number}"] = [spans]
+        rows[f"bucket {number}: {bytes_text(left)}"] = [spans]
     draw_lanes(ax, rows, xlabel="bytes", unit="B", letters=8)
     return fig

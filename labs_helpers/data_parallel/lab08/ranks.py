@@ -1,18 +1,20 @@
-"""Ranks for a notebook on data parallelism: a GPU each with NCCL, if there are two or more, or two CPUs with gloo."""
+"""Start ranks for a data-parallel notebook: one GPU per rank with NCCL, or two CPU ranks with gloo."""
 
 from __future__ import annotations
 
 
 def how_many() -> int:
-    """As many as this machine has GPUs; two where it has fewer."""
+    """Return this machine's number of GPUs, but at least two."""
     import torch
 
     return max(2, torch.cuda.device_count())
 
 
 def join():
-    """Called on every rank of the cluster: (group, device), torch.distributed's group of all ranks, and this one's
-    device. A second call returns the same."""
+    """Join torch.distributed; return (group, device): the group of all ranks, and this rank's device.
+
+    Every rank of the cluster calls this. A second call returns the same pair.
+    """
     import warnings
 
     import torch
@@ -27,8 +29,8 @@ def join():
     if on_gpus:
         torch.cuda.set_device(device)
     else:
-        torch.set_num_threads(1)  # ranks are what shares the cores
-    warnings.filterwarnings("ignore", "`torch.distributed", FutureWarning)  # of names that PyTorch 2.13 replaces
+        torch.set_num_threads(1)  # the ranks share the cores, so each uses one thread
+    warnings.filterwarnings("ignore", "`torch.distributed", FutureWarning)  # about names that PyTorch 2.13 replaces
     if not dist.is_initialized():
         start(comm, "nccl" if on_gpus else "gloo")
     return dist.group.WORLD, device

@@ -1,4 +1,4 @@
-"""The stretch of lab 08: how long communication goes on after backward, by α and β, for any grouping of gradients."""
+"""The stretch exercise of lab 08: predict the exposed communication of any grouping of gradients from α and β."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ EXPOSED = Curves({"equal buckets, measured": "measured", "equal buckets, by α a
 
 
 def exposed_after(groups: Groups, nbytes: Sequence[int], ready: Sequence[float], alpha: float, beta: float) -> float:
-    """Seconds from the end of backward to that of the last message.
+    """Return the seconds from the end of backward to the end of the last message.
 
-    groups: the gradients' numbers in the order of their arrival, cut into messages. nbytes, ready: of each gradient,
-    its bytes and when it is complete. A message of b bytes takes alpha + b · beta, and one is on its way at a time.
-    ValueError unless the groups hold every gradient once, in order.
+    groups: the gradients' numbers in order of arrival, cut into messages. nbytes, ready: each gradient's bytes, and the
+    time in seconds at which it is complete. A message of b bytes takes alpha + b · beta seconds, and the link carries
+    one at a time. ValueError unless the groups hold every gradient once, in order.
     """
     if [number for group in groups for number in group] != list(range(len(nbytes))) or not all(groups):
-        raise ValueError(f"the groups have to hold 0 to {len(nbytes) - 1} once, in this order, and none may be empty")
+        raise ValueError(
+            f"the groups must hold the numbers 0 to {len(nbytes) - 1} once, in this order, and none may be empty"
+        )
     free = 0.0
     for group in groups:
         free = max(free, ready[group[-1]]) + alpha + beta * sum(nbytes[number] for number in group)
@@ -36,7 +38,7 @@ def exposed_after(groups: Groups, nbytes: Sequence[int], ready: Sequence[float],
 
 
 def equal_groups(nbytes: Sequence[int], limit: float) -> list[list[int]]:
-    """A new group where the next gradient would make one larger than `limit` bytes."""
+    """Cut the gradients into groups of at most `limit` bytes; a larger gradient is alone in its group."""
     groups: list[list[int]] = []
     for number, size in enumerate(nbytes):
         if not groups or sum(nbytes[i] for i in groups[-1]) + size > limit:
@@ -46,8 +48,11 @@ def equal_groups(nbytes: Sequence[int], limit: float) -> list[list[int]]:
 
 
 def best_groups(nbytes: Sequence[int], ready: Sequence[float], alpha: float, beta: float) -> list[list[int]]:
-    """Those that end first. The first k gradients have been sent at their earliest if all before the last message
-    have: so the best cut of each beginning follows from those of the shorter ones."""
+    """Return the groups whose last message ends first, by dynamic programming.
+
+    The first k gradients are sent as early as possible if all messages before their last one are. Therefore the best
+    cut of each prefix follows from the best cuts of the shorter prefixes.
+    """
     ends, cuts = [0.0], [0]
     for last in range(len(nbytes)):
         tried = [
@@ -65,14 +70,17 @@ def best_groups(nbytes: Sequence[int], ready: Sequence[float], alpha: float, bet
 
 
 def arrivals(alone: pandas.Series) -> tuple[list[int], list[float]]:
-    """(nbytes, ready) of a model's gradients from the last to the first: bytes, and seconds from the beginning of
-    backward, whose time is divided among them as their bytes are. alone: the record of a step without communication."""
+    """Return (nbytes, ready) of a model's gradients, from the last to the first.
+
+    nbytes: bytes. ready: seconds after the start of backward; each gradient takes time in proportion to its bytes.
+    alone: the record of a step without communication.
+    """
     nbytes = gradient_bytes(alone)
     return nbytes, [1e-3 * alone["backward_ms"] * passed / sum(nbytes) for passed in accumulate(nbytes)]
 
 
 def gradients_of(rows: pandas.DataFrame) -> tuple[list[int], list[float], float, float]:
-    """(nbytes, ready, alpha, beta) of the slowest link whose bucket sizes are recorded. Seconds and bytes."""
+    """Return (nbytes, ready, alpha, beta), in bytes and seconds, of the slowest link with recorded bucket sizes."""
     here = _of_link(rows)
     alone = select(rows, "wrapper", wrapper=ALONE, link=here["link"].iloc[0], batch=here["batch"].iloc[0]).iloc[-1]
     cost = fits(rows).set_index("link").loc[here["link"].iloc[0]]
@@ -81,8 +89,10 @@ def gradients_of(rows: pandas.DataFrame) -> tuple[list[int], list[float], float,
 
 @beside_yours("data-parallel")
 def draw_own_buckets(rows: pandas.DataFrame, own: Callable):
-    """What is exposed with buckets of each size, by α and β and as it was measured; the best groups; and those of
-    own(nbytes, ready, alpha, beta), unless it returns None."""
+    """Draw the exposed time of equal buckets, by α + nβ and as measured, and of the best groups.
+
+    own: a function (nbytes, ready, alpha, beta) → groups, which are drawn too unless it returns None.
+    """
     gradients = nbytes, *_ = gradients_of(rows)
     here = _of_link(rows)
     ours = here[here["wrapper"] == "bucketed"].sort_values("bucket_mb")
@@ -90,19 +100,22 @@ def draw_own_buckets(rows: pandas.DataFrame, own: Callable):
     best = 1e3 * exposed_after(best_groups(*gradients), *gradients)
     yours = own(list(nbytes), list(gradients[1]), *gradients[2:])
     mine = None if yours is None else 1e3 * exposed_after(yours, *gradients)
-    said = f"Exposed by α and β: ours {best:.1f} ms, the best equal buckets {min(told):.1f}"
+    title = f"Exposed: ours {best:.1f} ms, equal buckets {min(told):.1f} ms"
     if mine is not None:
-        said += f", yours {mine:.1f}"
-    fig, (ax,) = figures.panels(f"{said}\nover {here['link'].iloc[0]}, {setting_of(here)}", [""], 8.4)
+        title += f", yours {mine:.1f} ms"
+    fig, (ax,) = figures.panels(title, [""], 8.4)
     measured = ours["step_ms"] - ours["alone_ms"]
     EXPOSED.plot(ax, "equal buckets, measured", ours["bucket_mb"], measured)
     EXPOSED.plot(ax, "equal buckets, by α and β", ours["bucket_mb"], told, linestyle="--")
     ax.axhline(best, linestyle=":", color=color("limit"), label=f"ours: {len(best_groups(*gradients))} messages")
     if mine is not None and yours is not None:
         ax.axhline(mine, color=color("yours"), label=f"yours: {len(yours)} messages")
-    ax.set(xscale="log", xlabel="bucket_mb", ylabel="exposed, ms", ylim=(0, None))
+    ax.set(xscale="log", xlabel="bucket_mb, MiB", ylabel="exposed, ms", ylim=(0, None))
     ax.xaxis.set_major_formatter("{x:g}")
     figures.legend_below(fig)
+    figures.write_below(
+        fig, f"Title: predicted by α + nβ, equal buckets at their best size; {here['link'].iloc[0]}, {setting_of(here)}"
+    )
     return fig
 
 

@@ -1,4 +1,4 @@
-"""A training step with a student's functions, timed in turns with the other ways; runs on the ranks of a cluster."""
+"""Time training steps with a student's functions, in turns, on the ranks of a cluster."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ WAYS = (ALONE, "naive", "flat", "bucketed", "overlapped")
 
 
 def way(task: Task, name: str, functions: Mapping[str, Callable], group: Any) -> TrainingStep:
-    """A step of lab 01's transformer on this rank, its gradients averaged over `group` in one of WAYS.
+    """Return a training step of lab 01's transformer that averages gradients over `group` in one of WAYS.
 
-    functions: a student's, by the names of the exercises.
+    functions: the student's functions, by the names of the exercises.
     """
     model = task.setting.model()
     finish = {ALONE: lambda: None}
@@ -39,9 +39,12 @@ def way(task: Task, name: str, functions: Mapping[str, Callable], group: Any) ->
 def measure_ways(
     functions: Mapping[str, Callable], alpha: float = 0.0, beta: float = 0.0, **options: Any
 ) -> list[Record]:
-    """Records of the study's kinds 'wrapper' and 'timeline' for each way, on CPUs, over a `Link` with this α and β in
-    seconds; every rank calls it. options: of `study.task.Options`."""
-    from labs_helpers.data_parallel.lab08.link import the_link  # with the notebook's own process there is none
+    """Time each way on CPUs over a `Link`; return records of the study's kinds 'wrapper' and 'timeline'.
+
+    alpha, beta: the link's cost, in seconds and in seconds per byte. options: fields of `study.task.Options`. Every
+    rank calls this.
+    """
+    from labs_helpers.data_parallel.lab08.link import the_link  # the notebook's own process makes no link
 
     link = the_link()
     link.over(link.carrier, alpha, beta)

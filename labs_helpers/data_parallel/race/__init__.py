@@ -1,1 +1,1 @@
-"""Race this package's wrappers and ZeRO stages against PyTorch's, on GPUs or on ranks of a CPU; see `__main__`."""
+"""Race our wrappers and ZeRO stages against PyTorch's, on GPUs or on CPU ranks; see `__main__`."""

@@ -1,9 +1,9 @@
-"""Race our wrappers and ZeRO stages against PyTorch's, all in one run, in turns, on lab 01's transformer.
+"""Race our wrappers and ZeRO stages against PyTorch's in turns, in one run, on lab 01's transformer.
 
     torchrun --nproc-per-node 4 -m labs_helpers.data_parallel.race                 # NCCL; some minutes
     torchrun --nproc-per-node 2 -m labs_helpers.data_parallel.race --heats shards   # gloo
 
-A step is forward, backward, communication and AdamW's fused update. `candidates.py` says who takes part.
+A step consists of forward, backward, communication and AdamW's fused update. `candidates.py` lists the candidates.
 """
 
 from __future__ import annotations
@@ -48,8 +48,11 @@ def measure(
     profiled: bool = False,
     only: Sequence[str] = (),
 ) -> list[Record]:
-    """Records of all heats, the same on every rank, which all call it. at: hears on every rank of what begins. only:
-    names of candidates, beside the floor; by default all."""
+    """Run all heats; return their records, the same on every rank. Every rank calls this.
+
+    at: called on every rank with the name of each part before it starts. only: names of the candidates to run besides
+    the floor, by default all.
+    """
     same = {
         "study": STUDY.name,
         "world_size": dist.get_world_size(),
@@ -71,7 +74,7 @@ def measure(
 
 
 def table(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """A row per candidate: median and spread in ms, memory, and its time over that of the fastest of PyTorch's."""
+    """Return one row per candidate: median in ms, spread, memory, and its time relative to PyTorch's fastest."""
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, "step_ms", "step_p20_ms", "step_p80_ms", "error",
                                                     "peak_bytes", "held_bytes", "loss"])))  # fmt: skip
     rows["spread"] = (rows["step_p80_ms"] - rows["step_p20_ms"]) / rows["step_ms"]
@@ -89,15 +92,15 @@ def table(rows: pandas.DataFrame) -> pandas.DataFrame:
 def main(arguments: list[str] | None = None) -> None:
     parser = STUDY.parser(__doc__)
     parser.add_argument("--heats", nargs="+", choices=list(HEATS), default=list(HEATS), help="default: all")
-    parser.add_argument("--size", choices=list(SIZES), help="of the model; default: 1b, without GPUs tiny")
+    parser.add_argument("--size", choices=list(SIZES), help="model size; default: 1b, or tiny without GPUs")
     parser.add_argument("--batch", type=int, default=4, help="sequences per rank; default: %(default)s")
-    parser.add_argument("--length", type=int, help="tokens of a sequence; default: 1024, without GPUs 128")
+    parser.add_argument("--length", type=int, help="tokens per sequence; default: 1024, or 128 without GPUs")
     parser.add_argument("--attention", choices=list(ATTENTIONS), default="sdpa", help="default: %(default)s")
-    parser.add_argument("--compiled", action="store_true", help="the blocks, one at a time")
-    parser.add_argument("--rounds", type=int, default=10, help="turns of each candidate; default: %(default)s")
-    parser.add_argument("--steps", type=int, default=3, help="steps of a turn; default: %(default)s")
-    parser.add_argument("--only", nargs="+", default=[], help="names of candidates; default: all of a heat")
-    parser.add_argument("--profile", action="store_true", help="trace one more step of each: where its time goes")
+    parser.add_argument("--compiled", action="store_true", help="compile each block")
+    parser.add_argument("--rounds", type=int, default=10, help="turns per candidate; default: %(default)s")
+    parser.add_argument("--steps", type=int, default=3, help="steps per turn; default: %(default)s")
+    parser.add_argument("--only", nargs="+", default=[], help="names of the candidates to run; default: all in a heat")
+    parser.add_argument("--profile", action="store_true", help="also trace one step of each candidate")
     add_timeout(parser)
     given = parser.parse_args(arguments)
     for name in ("batch", "rounds", "steps"):

@@ -1,4 +1,4 @@
-"""Who takes part in which heat, and with which options."""
+"""List the candidates of each heat, with their options."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ Options = dict[str, Any]
 
 @dataclass(frozen=True)
 class Candidate:
-    """library: OURS, THEIRS, or ALONE, whose ranks train models of their own. options: of `make`; with priority, and
-    max_ctas, for the group that it sends over, see `new_overlapping_group`."""
+    """A way to train that takes part in a race.
+
+    library: OURS, THEIRS, or ALONE, in which each rank trains separately without communication. options: keyword
+    arguments of `make`. The options priority and max_ctas select its process group, see `new_overlapping_group`.
+    """
 
     name: str
     library: str
@@ -33,7 +36,7 @@ class Candidate:
         return self.make(setting, **options)
 
     def __str__(self) -> str:
-        """'BucketedDDP(bucket_mb=100)'."""
+        """Return the name with the options, like 'BucketedDDP(bucket_mb=100)'."""
         said = ", ".join(f"{key}={value}" for key, value in self.options.items() if key != "name")
         return f"{self.name}({said})" if said else self.name
 

@@ -1,4 +1,4 @@
-"""Candidates side by side in turns, once their losses agree."""
+"""Time candidates in turns, after checking that their losses agree."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from labs_helpers.measure.race import TorchRanks, clock, collected_between, disa
 from labs_helpers.measure.race import race as race_on_ranks
 
 Record = dict[str, Any]
-SAME = {torch.bfloat16: 0.01, torch.float32: 1e-4}  # relative, of the losses after WARM_UP steps
-WARM_UP = 4  # steps, of which the last one's memory is measured
+SAME = {torch.bfloat16: 0.01, torch.float32: 1e-4}  # relative difference of the losses after WARM_UP steps
+WARM_UP = 4  # steps; memory is measured in the last one
 
 
 @dataclass
 class Contestant:
-    """candidate: as it was made on this rank. record: what has been found out so far."""
+    """A candidate in a race. step: the one built on this rank, or None after an error. record: the results so far."""
 
     candidate: Candidate
     step: TrainingStep | None
@@ -44,10 +44,12 @@ def race(
     at: Callable[[str], None] = lambda text: None,
     profiled: bool = False,
 ) -> list[Record]:
-    """A record per candidate, the same on every rank; all ranks call it. A turn is `steps` training steps without a
-    pause, as in training: the next step may begin beside the last one's communication. A time is that of one step of
-    the slowest rank. A candidate that fails, or whose loss is not the first one's, has its error and no times.
-    profiled: one more step of each is traced, and its record has rank 0's `profile.summary`.
+    """Time the candidates; return one record per candidate, the same on every rank. Every rank calls this.
+
+    A turn consists of `steps` training steps without a pause, as in training: a step may begin while the previous one
+    still communicates. A time is that of one step on the slowest rank. The record of a candidate that fails, or whose
+    loss differs from the first one's, has an error and no times. profiled: trace one more step of each candidate, and
+    add rank 0's `profile.summary` to its record.
     """
     contestants = []
     for candidate in candidates:
@@ -74,10 +76,10 @@ def race(
 
 
 def enter(setting: Setting, candidate: Candidate, at: Callable[[str], None] = lambda text: None) -> Contestant:
-    """Makes the candidate, and takes its first steps, which compile and fill buffers.
+    """Build the candidate, and run its first steps, which compile code and fill buffers.
 
-    Its record has the mean loss of the ranks after WARM_UP steps, and, on GPUs, bytes of the fullest rank: `held_bytes`
-    between steps, `peak_bytes` within a step, the model's and all else that came with the candidate.
+    Its record has the ranks' mean loss after WARM_UP steps. On GPUs it also has the memory of the fullest rank, with
+    the model and everything else that the candidate allocates: `held_bytes` between steps, `peak_bytes` during a step.
     """
     record: Record = {
         "name": candidate.name,
@@ -94,7 +96,7 @@ def enter(setting: Setting, candidate: Candidate, at: Callable[[str], None] = la
         reset_peak(setting.device)
         loss = step()
         record["loss"] = torch.stack(gathered(loss.float().cpu())).mean().item()
-    except Exception as failure:  # a rank that fails alone leaves the others waiting, until their time limit
+    except Exception as failure:  # if only one rank fails, the others wait until their time limit
         error = f"{type(failure).__name__}: {(str(failure).splitlines() or [''])[0]}"
         at(f"{candidate}, which failed with {error}")
     if errors := [said for said in gathered(error) if said]:
@@ -107,7 +109,7 @@ def enter(setting: Setting, candidate: Candidate, at: Callable[[str], None] = la
 
 
 def _turn(step: TrainingStep | None, steps: int, device: torch.device, ranks: TorchRanks) -> float:
-    """Seconds of one of `steps` steps that follow each other."""
+    """Run `steps` consecutive steps; return the seconds per step."""
 
     def run() -> None:
         assert step is not None
@@ -118,7 +120,7 @@ def _turn(step: TrainingStep | None, steps: int, device: torch.device, ranks: To
 
 
 def release_all() -> None:
-    """Frees what a heat has left, on all ranks."""
+    """Free the memory that a heat leaves behind, on all ranks."""
     release()
-    torch._dynamo.config.recompile_limit = 64  # several models, compiled from the same code, stay there side by side
+    torch._dynamo.config.recompile_limit = 64  # several models compiled from the same code coexist
     dist.barrier()

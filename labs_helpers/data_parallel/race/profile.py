@@ -1,4 +1,4 @@
-"""Where a step's time goes on rank 0, out of one traced step: exposed communication, idle time, launches."""
+"""Summarize one traced step on rank 0: exposed communication, idle time, kernel launches."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 
 def summary(events: Sequence[Event]) -> dict[str, float]:
-    """Of a traced step, in ms: from the first launch to the end of the last kernel; in which NCCL's kernels run, in
-    which they run alone, and in which nothing runs on the GPU. launches: kernels. launch_us: the median of what a
-    launch takes on the host; launched_ms: from the first launch to the last, so that per launch it says how fast the
-    host goes on. A traced step is slower than one that is not: compare the parts of steps that were all traced.
+    """Return the times of a traced step in ms; {} without GPU work.
+
+    traced_ms: from the first launch to the end of the last kernel. nccl_ms: NCCL's kernels run. exposed_nccl_ms: only
+    NCCL's kernels run. idle_ms: nothing runs on the GPU. launched_ms: from the first launch to the last. launches: the
+    number of kernels. launch_us: the median time of a launch on the host. Tracing slows a step down, so compare only
+    traced steps with each other.
     """
     work = [event for event in events if event.get("cat") in GPU_WORK]
     calls = [event for event in events if event.get("cat") == "cuda_runtime" and "launch" in event["name"].lower()]
@@ -33,7 +35,7 @@ def summary(events: Sequence[Event]) -> dict[str, float]:
 
 
 def table(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """A row per candidate of a race that was profiled: the parts of its traced step, and µs of the host per launch."""
+    """Return one row per profiled candidate: the parts of its traced step, and the host's µs per launch."""
     found = rows[rows["traced_ms"].notna()] if "traced_ms" in rows else rows[:0].assign(traced_ms=0.0)
     names = {"traced_ms": "traced ms", "nccl_ms": "NCCL ms", "exposed_nccl_ms": "exposed NCCL ms", "idle_ms": "idle ms",
              "launches": "launches", "launch_us": "µs in a launch"}  # fmt: skip

@@ -4,15 +4,16 @@
     torchrun --nproc-per-node 2 -m labs_helpers.data_parallel.study wrappers buckets --size mini --batches 1 4
     sudo python -m labs_helpers.data_parallel.study --pretend-nodes 2 --rate 1gbit wrappers compression
 
-On several nodes torchrun on each of them, or Slurm's own ranks; on one of Slurm's nodes also torchrun in a batch job:
+On several nodes, run torchrun on each node, or let Slurm start the ranks. On one Slurm node, torchrun also works in a
+batch job:
 
     torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400 \\
         -m labs_helpers.data_parallel.study
     srun --nodes 2 --ntasks-per-node 4 --gpus-per-node 4 python -m labs_helpers.data_parallel.study
     sbatch --gpus 4 --wrap "torchrun --nproc-per-node 4 -m labs_helpers.data_parallel.study"
 
-With GPUs a rank is one of them, with NCCL; else ranks are single threads, with gloo. Records go to build/records/,
-from rank 0 and for each kind as soon as it is measured.
+Each rank uses one GPU and NCCL. Without GPUs, each rank uses one CPU thread and gloo. Rank 0 writes the records of each
+kind to build/records/ when the kind has been measured.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     pretend = given.pretend_nodes is not None
     if pretend:
-        os.environ["LABS_DEVICE"] = "cpu"  # a GPU has no part in this
+        os.environ["LABS_DEVICE"] = "cpu"  # pretended nodes use no GPU
     gpus = this_machine().device == "cuda"
     kinds = given.kinds or list(KINDS)
     try:
@@ -68,19 +69,19 @@ def _on(given: Namespace) -> Record | None:
 def _parser() -> ArgumentParser:
     parser = STUDY.parser(__doc__)
     add = parser.add_argument
-    add("kinds", nargs="*", metavar="kind", help=f"what to measure, of {', '.join(KINDS)}; default: everything")
-    add("--size", help=f"of the model: {', '.join(MODELS)}; default: 1b, without GPUs mini (3.5 million parameters)")
-    add("--batches", type=int, nargs="+", help="sequences per rank and backward pass; wrappers are measured with each, "
-        "the rest with the first; default: 4, without GPUs 2")  # fmt: skip
-    add("--length", type=int, help="tokens of a sequence; default: 1024, without GPUs 128")
-    add("--rounds", type=int, default=10, help="timed steps of each candidate; default: %(default)s")
+    add("kinds", nargs="*", metavar="kind", help=f"kinds to measure: {', '.join(KINDS)}; default: all")
+    add("--size", help=f"model size: {', '.join(MODELS)}; default: 1b, or mini (3.5 million parameters) without GPUs")
+    add("--batches", type=int, nargs="+", help="sequences per rank and backward pass; wrappers use each, "
+        "other kinds the first; default: 4, or 2 without GPUs")  # fmt: skip
+    add("--length", type=int, help="tokens per sequence; default: 1024, or 128 without GPUs")
+    add("--rounds", type=int, default=10, help="timed steps per candidate; default: %(default)s")
     add("--bucket-mb", type=float, help="default: an eighth of the gradients, at most 100")
-    add("--steps", type=int, default=200, help="of each loss curve; default: %(default)s")
-    add("--link", help="what records call the ranks' connection; default: '1 node', '2 nodes' …")
-    add("--note", help="kept with the records, such as what else was running")
-    add("--pretend-nodes", type=int, metavar="N", help="start the ranks, on N namespaces of this machine (root)")
-    add("--ranks-per-node", type=int, default=1, help="of pretended nodes; default: %(default)s")
-    add("--rate", help="of the cable between pretended nodes: 200mbit, 1gbit; default: no limit")
+    add("--steps", type=int, default=200, help="steps of each loss curve; default: %(default)s")
+    add("--link", help="the connection's name in the records; default: '1 node', '2 nodes' …")
+    add("--note", help="a note kept with the records, for example about other load")
+    add("--pretend-nodes", type=int, metavar="N", help="start ranks in N network namespaces of this machine (as root)")
+    add("--ranks-per-node", type=int, default=1, help="ranks per pretended node; default: %(default)s")
+    add("--rate", help="rate of the cable between pretended nodes: 200mbit, 1gbit; default: no limit")
     add_timeout(parser)
     return parser
 

@@ -1,4 +1,4 @@
-"""Kind `accumulate`: several backward passes per step, averaged after the last one or after each."""
+"""Kind `accumulate`: time several backward passes per step, with gradients averaged after the last pass or each."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ PASSES = (1, 2, 4, 8)
 
 
 def measure(task: Task) -> list[Record]:
-    """A record per number of passes and way of averaging. Every rank calls it; the same list on all."""
+    """Return one record per number of passes and way of averaging. Every rank calls this, and gets the same list."""
     records = []
     for passes in PASSES:
         ways = {LAST: ("bucketed", LAST), EVERY: ("bucketed", EVERY), ALONE: (ALONE, LAST)}
         if passes == 1:
-            del ways[EVERY]  # the same thing
+            del ways[EVERY]  # with one pass, both are the same
         steps = {name: replica(task, wrapper, passes=passes, sync=sync) for name, (wrapper, sync) in ways.items()}
         found = race(task, steps)
         for step in steps.values():

@@ -1,4 +1,4 @@
-"""Kind `all_reduce`: how long the mean of so many bytes takes, on 2, 4 … and all ranks."""
+"""Kind `all_reduce`: time the mean of tensors of several sizes, on 2, 4, … and all ranks."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from labs_helpers.communication.all_reduce_times import time_all_reduces
 from labs_helpers.data_parallel.study.task import Record, Task, first_ranks, gathered, group_sizes
 
 SIZES = {"cuda": tuple(4**i for i in range(5, 16)), "cpu": tuple(4**i for i in range(5, 13))}  # bytes, from 1 KB
-SPENT_S = 0.4  # of each size, but at least 5 calls and at most 20
+SPENT_S = 0.4  # per size; at least 5 calls and at most 20
 
 
 def measure(task: Task) -> list[Record]:
-    """A record per number of ranks and size in bytes. Every rank calls it; the same list on all."""
+    """Return one record per number of ranks and size in bytes. Every rank calls this, and gets the same list."""
     records: list[Record] = []
     for ranks in (n for n in group_sizes() if n > 1):
         with first_ranks(ranks) as group:

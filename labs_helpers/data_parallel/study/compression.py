@@ -1,4 +1,4 @@
-"""Kinds `compression` and `loss_curve`: what hooks send, how long a step then takes, and what the model learns."""
+"""Kinds `compression` and `loss_curve`: measure the bytes, the step time and the loss with compressed gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOOKS: dict[str, Callable[[bool], CommunicationHook]] = {
     "int8": lambda feedback: Int8(error_feedback=feedback),
     "PowerSGD": lambda feedback: PowerSGD(feedback),
 }
-# The rate at its highest, and what makes the optimizer. Feedback's theory is SGD's; this course trains with AdamW.
+# (peak learning rate, function that makes the optimizer). Error feedback's theory covers SGD; this course uses AdamW.
 OPTIMIZERS: dict[str, tuple[float, Callable[[nn.Module, float], torch.optim.Optimizer]]] = {
     "AdamW": (1e-3, adamw),
     "SGD": (0.1, lambda model, rate: torch.optim.SGD(model.parameters(), rate, momentum=0.9)),
@@ -36,7 +36,7 @@ OPTIMIZERS: dict[str, tuple[float, Callable[[nn.Module, float], torch.optim.Opti
 
 
 def _hooks() -> list[tuple[str, bool, Callable[[], CommunicationHook]]]:
-    """(name, error feedback, what makes one), of the mean first."""
+    """Return (name, error feedback, function that makes the hook) for each hook, the plain mean first."""
     made: list[tuple[str, bool, Callable[[], CommunicationHook]]] = [(MEAN, False, lambda: average)]
     for name, make in HOOKS.items():
         made += [(name, feedback, partial(make, feedback)) for feedback in (True, False)]
@@ -44,12 +44,14 @@ def _hooks() -> list[tuple[str, bool, Callable[[], CommunicationHook]]]:
 
 
 def measure(task: Task) -> list[Record]:
-    """A record per hook: the time of a step, and the bytes that a rank sends in it. Every rank calls it; the same list
-    on all."""
+    """Return one record per hook: the time of a step, and the bytes that a rank sends in it.
+
+    Every rank calls this, and gets the same list.
+    """
     hooks = {name: (feedback, make) for name, feedback, make in _hooks() if feedback or name == MEAN}
     steps = {name: replica(task, "bucketed", hook=make()) for name, (_, make) in hooks.items()}
     sent = {name: bytes_per_step(step) for name, step in steps.items()}
-    # Compressed gradients are other gradients, so losses differ.
+    # Compression changes the gradients, so the losses differ.
     found = race(task, {ALONE: replica(task, ALONE), **steps}, alike=())
     for step in steps.values():
         step.remove()
@@ -61,11 +63,11 @@ def measure(task: Task) -> list[Record]:
 
 
 def measure_losses(task: Task) -> list[Record]:
-    """A record per optimizer and hook, with feedback and without: the loss of each of `options.steps` steps on bytes of
-    Python's standard library, and on other bytes at the end. Every rank calls it; the same list on all.
+    """Return one record per optimizer and hook, with error feedback and without it.
 
-    Every curve begins with the same weights and has the same batches, and nothing is clipped. How long a step takes is
-    nobody's concern here.
+    A record has the loss of each of `options.steps` steps on bytes of Python's standard library, and the final loss on
+    held-out bytes. All curves use the same initial weights and batches, without clipping. Steps are not timed. Every
+    rank calls this, and gets the same list.
     """
     records = []
     for optimizer, (rate, _) in OPTIMIZERS.items():

@@ -1,4 +1,4 @@
-"""Bytes of states that a rank holds without our ZeRO: replicas, and PyTorch's sharded models."""
+"""Count the bytes of states on a rank for replicas and for PyTorch's sharded models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labs_helpers.data_parallel.zero.memory import PARTS
 
 
 def plain_bytes(model: torch.nn.Module, optimizer: Any, buffers: Iterable[Tensor] = ()) -> dict[str, int]:
-    """Bytes of PARTS on this rank, each memory once. buffers: memory in which gradients lie, or will lie."""
+    """Return the bytes of PARTS on this rank, counting each storage once. buffers: memory reserved for gradients."""
     inner = optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer
     states = [t for state in inner.state.values() for t in state.values() if isinstance(t, Tensor) and t.ndim]
     gradients = [p.grad for p in model.parameters() if p.grad is not None]

@@ -1,4 +1,4 @@
-"""All kinds by name, for whoever has ranks: a notebook's cluster, torchrun, Slurm, pretended nodes."""
+"""Run the study's kinds by name on any ranks: a notebook's cluster, torchrun, Slurm or pretended nodes."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def measure(
     at: Callable[[str], None] = lambda text: None,
     save: Callable[[list[Record]], None] = lambda records: None,
 ) -> list[Record]:
-    """The records of some of KINDS, on all ranks of torch.distributed: every rank calls it, and gets all of them.
+    """Measure some of KINDS on all ranks of torch.distributed; return all records on every rank, which all call it.
 
-    say: hears of progress on rank 0. at: hears on every rank of what begins. save: is given each kind's records on
-    rank 0 as soon as there are any, so that an error later loses none. ValueError for another kind.
+    say: reports progress on rank 0. at: called on every rank with each kind's name before it starts. save: receives
+    each kind's records on rank 0 immediately, so that a later error loses none. ValueError for an unknown kind.
     """
     check(kinds)
     task = Task.here(options, say)
@@ -58,7 +58,7 @@ def measure(
     for kind in kinds:
         at(kind)
         task.say(kind)
-        found = gathered(KINDS[kind](task))[0]  # the same list on all, whoever has measured
+        found = gathered(KINDS[kind](task))[0]  # the same list on every rank, including those that did not measure
         records += found
         if found and dist.get_rank() == 0:
             save(found)
@@ -76,7 +76,7 @@ def measure_all(
     at: Callable[[str], None] = lambda text: None,
     save: Callable[[list[Record]], None] = lambda records: None,
 ) -> list[Record]:
-    """`measure` with the first options, and wrappers with the others too."""
+    """Run `measure` with the first options, and measure wrappers with the other options too."""
     records = measure(kinds, every[0], say, at, save)
     for options in every[1:] if "wrappers" in kinds else ():
         records += measure(["wrappers"], options, say, at, save)
@@ -84,7 +84,7 @@ def measure_all(
 
 
 def check(kinds: Sequence[str]) -> None:
-    """ValueError unless each is one of KINDS."""
+    """Raise ValueError unless each kind is one of KINDS."""
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"{kind!r} is not one of {', '.join(KINDS)}")

@@ -1,4 +1,4 @@
-"""Kind `offload`: steps whose optimizer's states, or parameters too, lie in the CPU's memory, and what crosses PCIe."""
+"""Kind `offload`: time steps with optimizer states or parameters in the CPU's memory, and their copies over PCIe."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from labs_helpers.data_parallel.study.turns import race, take
 from labs_helpers.measure import trace
 from labs_helpers.measure.device_memory import allocated, reset_peak
 
-ROUNDS = 5  # at most: an update on the CPU takes long
-# way → (as `stages` has it, what lies in the CPU's memory)
+ROUNDS = 5  # at most, because an update on the CPU takes long
+# way → (the way's name in `stages`, the part in the CPU's memory)
 WAYS: dict[str, tuple[str, str | None]] = {
     "ZeRO-2": ("ZeRO-2", None),
     "ZeRO-2, optimizer on the CPU": ("ZeRO-2", "optimizer"),
@@ -27,20 +27,19 @@ WAYS: dict[str, tuple[str, str | None]] = {
 
 
 def measure(task: Task) -> list[Record]:
-    """A record per way, [] without GPUs: there nothing lies elsewhere. Every rank calls it; the same list on all."""
+    """Return one record per way; [] without GPUs. Every rank calls this, and gets the same list."""
     if task.device.type != "cuda":
-        task.say("offload: needs GPUs, and is left out")
+        task.say("offload needs GPUs; skipped")
         return []
     return compare(task, WAYS)
 
 
 def compare(task: Task, ways: Mapping[str, tuple[str, str | None]]) -> list[Record]:
-    """A record per way, one after the other, since each needs its memory.
+    """Measure the ways one after another, because each needs the whole memory; return one record per way.
 
-    to_cpu_bytes, to_gpu_bytes: that rank 0's copies carry in one step between the CPU's memory and the GPU's, as the
-    profiler has them, and to_cpu_ms, to_gpu_ms for how long. peak_bytes: of the GPU's memory within a step, all that
-    came with the way, on the rank with the most. threads: of each rank's update on the CPU: the machine's cores are
-    shared out, of which torchrun gives each rank one.
+    to_cpu_bytes, to_gpu_bytes: the bytes that rank 0 copies per step between CPU and GPU memory, from the profiler.
+    to_cpu_ms, to_gpu_ms: the time of these copies. peak_bytes: the way's peak GPU memory during a step, on the fullest
+    rank. threads: the CPU threads of each rank's update. torchrun gives each rank one; here the ranks divide all cores.
     """
     rounds, before = min(ROUNDS, task.options.rounds), torch.get_num_threads()
     torch.set_num_threads(max(1, (os.cpu_count() or 1) * task.about["nodes"] // task.ranks))
@@ -65,8 +64,7 @@ def _of(task: Task, way: str, stage: str, offload: str | None) -> Record:
 
 
 def crossed(events: list[trace.Event]) -> Record:
-    """Bytes and ms of the copies between the CPU's memory and the GPU's, each way. events: as `measure.trace` has
-    them."""
+    """Return the bytes and ms of the copies between CPU and GPU memory, in each direction."""
     found: Record = {}
     for name, direction in (("to_cpu", "DtoH"), ("to_gpu", "HtoD")):
         copies = [event for event in events if event["cat"] == "gpu_memcpy" and direction in event["name"]]

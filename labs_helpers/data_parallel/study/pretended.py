@@ -1,4 +1,4 @@
-"""The same study on nodes that one Linux machine pretends to be, over a link as slow as you like."""
+"""Run the study on pretended nodes of one Linux machine, over a link of any rate."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from labs_helpers.launch.pretend_nodes import pretend_nodes
 def measure_pretended(
     nodes: int, ranks_per_node: int, rate: str | None, kinds: Sequence[str], every: Sequence[Options], timeout: float
 ) -> list[Record]:
-    """`measure_all` on ranks of `nodes` pretended nodes, whose link is measured first and named for what it does.
+    """Run `measure_all` on ranks of `nodes` pretended nodes, after measuring their link, which names the records.
 
-    Raises as `pretend_nodes` does, and RanksFailed or RanksTimeout (timeout: seconds) with the ranks' names.
+    timeout: seconds. Raises the errors of `pretend_nodes`, and RanksFailed or RanksTimeout with the ranks' names.
     """
     with pretend_nodes(nodes, rate) as pretended:
         link = pretended.measure_rate()
@@ -26,5 +26,5 @@ def measure_pretended(
 def _on_ranks(kinds: Sequence[str], every: Sequence[Options]) -> list[Record]:
     import torch
 
-    torch.set_num_threads(1)  # ranks are what shares the cores
+    torch.set_num_threads(1)  # the ranks share the cores, so each uses one thread
     return measure_all(kinds, every)

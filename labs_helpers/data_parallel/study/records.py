@@ -1,4 +1,4 @@
-"""The study's records: loaded, and of each case the last."""
+"""Load the study's records, and select the last record of each case."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 STUDY = Study("data-parallel", "torchrun --nproc-per-node 2 -m labs_helpers.data_parallel.study", "4-core CPU")
 load = STUDY.load
 ALONE = "no synchronisation"
-SETTING = ["size", "dtype", "link", "ranks", "batch", "length"]  # what a step is to be compared within
-# What makes a record of a kind another case; the last record of each is the one that counts.
+SETTING = ["size", "dtype", "link", "ranks", "batch", "length"]  # steps are compared only within the same setting
+# The columns that distinguish the cases of each kind; the last record of a case counts.
 CASES = {
     "all_reduce": ["bytes"],
     "wrapper": ["wrapper"],
@@ -32,9 +32,11 @@ CASES = {
 
 
 def select(rows: pandas.DataFrame, kind: str, **wanted: Any) -> pandas.DataFrame:
-    """The last record of each case of a kind, where the columns have the values `wanted` (None: any); in the order in
-    which they were measured. ValueError: there is none."""
-    # A record of PyTorch's race has no link: its all-reduces are those of one machine.
+    """Return the last record of each case of a kind, in the order of measurement.
+
+    wanted: values that columns must have; None allows any value. ValueError without such records.
+    """
+    # A record of the race has no link, because it runs on one machine.
     rows = rows.assign(link=rows["link"].fillna("1 node") if "link" in rows else "1 node")
     asked = {column: value for column, value in wanted.items() if value is not None}
     found = records.select(rows, kind, [*SETTING, *CASES[kind]], **asked)
@@ -42,7 +44,7 @@ def select(rows: pandas.DataFrame, kind: str, **wanted: Any) -> pandas.DataFrame
 
 
 def links(rows: pandas.DataFrame) -> list[str]:
-    """The names of the links, slow ones first where the names tell a rate, single nodes last."""
+    """Return the names of the links: those with a rate first, slow to fast, and single nodes last."""
 
     def speed(link: str) -> tuple[int, float]:
         number, _, unit = link.partition(" ")

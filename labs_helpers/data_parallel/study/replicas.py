@@ -1,4 +1,4 @@
-"""Training steps of replicas, by the names that the study's records give them."""
+"""Training steps of replicas, by their names in the study's records."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def replica(
     hook: CommunicationHook = average,
     group: TorchCommunication | None = None,
 ) -> TrainingStep:
-    """A model of its own on each rank, wrapped.
+    """Return a training step of a wrapped replica on each rank.
 
-    wrapper: one of WRAPPERS. bucket_mb: of "bucketed" and TORCH, first bucket included. group: what our wrappers send
-    over, by default a new TorchCommunication of the task's ranks. passes, sync: see `TrainingStep`. hook: of
-    "bucketed".
+    wrapper: one of WRAPPERS. bucket_mb: the bucket size of "bucketed" and TORCH, including the first bucket. group: the
+    communication of our wrappers, by default a new TorchCommunication of the task's ranks. passes, sync: see
+    `TrainingStep`. hook: the communication hook of "bucketed".
     """
     size, setting = bucket_mb or task.bucket_mb, task.setting
     if wrapper == ALONE:

@@ -1,4 +1,4 @@
-"""What a run prints when it is done: a table for each kind that has one."""
+"""Format a run's results: one table per kind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TABLES: dict[str, Callable[[pandas.DataFrame], pandas.DataFrame]] = {
 
 
 def report(records: list[Record]) -> str:
-    """The tables of what was measured, one below the other."""
+    """Return the tables of the measured kinds as text."""
     rows = frame(records)
     told = []
     for kind, table in TABLES.items():

@@ -1,4 +1,4 @@
-"""Kind `scaling`: the same step on 1, 2, 4 … ranks, with as many sequences per rank (weak) or in all (strong)."""
+"""Kind `scaling`: time a step on 1, 2, 4, … ranks, with a fixed batch per rank (weak) or in total (strong)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ WRAPPER = "bucketed"
 
 
 def measure(task: Task) -> list[Record]:
-    """A record per mode and number of ranks. Every rank calls it; the same list on all.
+    """Return one record per mode and number of ranks. Every rank calls this, and gets the same list.
 
-    Weak: `options.batch` sequences on each rank. Strong: of all ranks together batch · world, on one rank too, so that
-    only numbers of ranks that divide it are taken. alone_ms: so many ranks at once without synchronisation: cores and
-    memory that they share slow them down, too.
+    Weak: `options.batch` sequences per rank. Strong: batch · world sequences in total; numbers of ranks that do not
+    divide this total are skipped. alone_ms: the step of the same ranks running together without communication, which
+    includes the slowdown from shared cores and memory.
     """
     world, batch = dist.get_world_size(), task.options.batch
     records: list[Record] = []

@@ -1,4 +1,4 @@
-"""What all candidates of a race share: model, data and the optimizer's class."""
+"""The setting that all candidates of a race share: model, data and optimizer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from labs_helpers.transformer.training_step import fixed_batch
 
 @dataclass(frozen=True)
 class Setting:
-    """batch: sequences of `length` tokens per rank, which has its own. compiled: the blocks, one at a time."""
+    """A model and its data. batch: sequences of `length` tokens per rank, different on each. compiled: per block."""
 
     config: TransformerConfig
     batch: int
@@ -28,16 +28,16 @@ class Setting:
     device: torch.device
     attention: str = "sdpa"
     compiled: bool = False
-    options: dict[str, Any] = field(default_factory=lambda: {"lr": 1e-4, "weight_decay": 0.1})  # of AdamW
+    options: dict[str, Any] = field(default_factory=lambda: {"lr": 1e-4, "weight_decay": 0.1})  # AdamW's options
 
     def model(self, dtype: torch.dtype | None = None) -> Transformer:
-        """The same on every rank and at each call, in `dtype` or the setting's."""
+        """Build the model in `dtype` (default: the setting's), with the same weights on every rank and call."""
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(0)
             with self.device:
                 model = Transformer(self.config, ATTENTIONS[self.attention]).to(dtype or self.dtype)
         for block in model.blocks if self.compiled else ():
-            # Inside the module's hooks: with ZeRO-3 and fully_shard they gather what the code then reads.
+            # Compile forward only: ZeRO-3's and fully_shard's hooks, outside it, gather the parameters that it reads.
             block.forward = torch.compile(block.forward, fullgraph=True, dynamic=False)
         return model
 
@@ -49,7 +49,7 @@ class Setting:
         return self.options | {"fused": True}
 
     def loss(self, model: nn.Module) -> Tensor:
-        """Of this rank's sequences."""
+        """Return the mean loss over this rank's sequences."""
         tokens, targets = self._batch
         return next_token_loss(model(tokens), targets)
 
@@ -65,5 +65,5 @@ def _batch(config: TransformerConfig, batch: int, length: int, rank: int, device
 
 @cache
 def priority_group(max_ctas: int | None = None) -> Any:
-    """One group of each kind, however many candidates use it: NCCL keeps buffers for each."""
+    """Return one group per max_ctas, shared by all candidates, because NCCL keeps buffers for each group."""
     return new_overlapping_group(max_ctas=max_ctas)

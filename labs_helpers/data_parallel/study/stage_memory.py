@@ -1,4 +1,4 @@
-"""Kind `stage_memory`: what each rank holds in each stage of ZeRO, over one step, beside the formula."""
+"""Kind `stage_memory`: record each rank's memory during one step in each ZeRO stage, and the formula's prediction."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from labs_helpers.measure.device_memory import allocated
 
 STAGES = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3", "SHARD_GRAD_OP")
 MASTER = "bf16 with float32 master"
-PLAIN = {torch.float32: "autocast over float32", torch.bfloat16: "bf16"}  # layouts, by the dtype of everything
+PLAIN = {torch.float32: "autocast over float32", torch.bfloat16: "bf16"}  # the layout if everything has one dtype
 
 
 def measure(task: Task) -> list[Record]:
-    """A record per stage, layout and rank. Every rank calls it; the same list on all.
+    """Return one record per stage, layout and rank. Every rank calls this, and gets the same list.
 
-    Layouts: everything in the task's dtype, and, but for DDP, bfloat16 with float32 master weights. Moments: inside
-    each block, on the way forward and back, and between the phases. gradients_bytes: with the buckets that they lie in.
+    Layouts: everything in the task's dtype, and for all stages but DDP also bfloat16 with float32 master weights.
+    Moments: inside each block in forward and backward, and between the phases. gradients_bytes: includes the buckets.
     """
     records = []
     for layout in (PLAIN[task.dtype], MASTER):
         for stage in STAGES if layout != MASTER else STAGES[1:]:
             before = allocated(task.device)
             step = replica(task, "bucketed") if stage == "DDP" else sharded(task, stage, master=layout == MASTER)
-            take(step)  # makes the optimizer's states
+            take(step)  # creates the optimizer states
             mine = {"rank": dist.get_rank(task.group)} | _over_a_step(step, task.device, before)
             step.remove()
             del step
@@ -48,8 +48,10 @@ def measure(task: Task) -> list[Record]:
 
 
 def _over_a_step(step: TrainingStep, device: torch.device, before: int) -> Record:
-    """moments, and of each the bytes of PARTS; on a GPU also device_bytes, all that the allocator has given out since
-    there were `before`."""
+    """Run one step; return its moments, and the bytes of PARTS at each moment.
+
+    On a GPU, device_bytes gives all allocated bytes in excess of `before`.
+    """
     moments: list[str] = []
     held: list[dict[str, int]] = []
     device_bytes: list[int] = []
@@ -73,7 +75,7 @@ def _over_a_step(step: TrainingStep, device: torch.device, before: int) -> Recor
 
 
 def _watch(module: nn.Module, name: str, note: Callable[[str], None]) -> Any:
-    """Notes when a forward pass is inside a module's block, and when a backward pass is."""
+    """Call `note` when a forward pass leaves `module`, and when a backward pass reaches it."""
 
     def passed(module: nn.Module, args: Any, output: torch.Tensor) -> None:
         note(f"forward, {name}")
@@ -83,7 +85,7 @@ def _watch(module: nn.Module, name: str, note: Callable[[str], None]) -> Any:
 
 
 def _by_formula(task: Task, stage: str, layout: str) -> Record:
-    """Bytes of one rank: of its states (of SHARD_GRAD_OP between two steps), and of blocks that are whole at once."""
+    """Return the predicted bytes of a rank's states (for SHARD_GRAD_OP, between two steps) and of gathered blocks."""
     model = Model.of(task.config)
     told = {f"formula_{part.name}": part.bytes for part in states(model.parameters, stage, task.ranks, layout)}
     buffers = Buffers(bucket_bytes=round(task.bucket_mb * MEGABYTE))

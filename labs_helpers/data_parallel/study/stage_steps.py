@@ -1,4 +1,4 @@
-"""Kind `stage_step`: a step in every stage of ZeRO, ours and PyTorch's, beside replicas and no synchronisation."""
+"""Kind `stage_step`: time a step of our and PyTorch's ZeRO stages, of replicas, and without communication."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from labs_helpers.data_parallel.study.turns import ALONE, race
 
 
 def measure(task: Task, ways: tuple[str, ...] = WAYS) -> list[Record]:
-    """A record per way; ALONE has to be among them. Every rank calls it; the same list on all.
+    """Return one record per way. Every rank calls this, and gets the same list.
 
-    sent_bytes: of a step, by the ring, as our own count them. state_bytes: of the rank with the most, when backward has
-    made the gradients.
+    ways: must include ALONE. sent_bytes: the bytes per step that our Communication counts, assuming ring algorithms.
+    state_bytes: the states on the fullest rank after backward.
     """
     steps = {way: replica(task, way) if way in WRAPPERS else sharded(task, way) for way in ways}
     found = race(task, steps)

@@ -1,4 +1,4 @@
-"""Training steps in which ranks share out what they hold, by the names that the study's records give them."""
+"""Training steps with sharded states, by their names in the study's records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {
     "ZeRO-3, no prefetch": ("ZeRO-3", {"prefetch": False}),
     "SHARD_GRAD_OP": ("ZeRO-3", {"reshard_after_forward": False}),
 }
-# What each way divides, in the words of `accounting.STAGES`.
+# The stage of each way, as named in `accounting.STAGES`.
 STAGE_OF = {
     ALONE: "DDP", "bucketed": "DDP", TORCH: "DDP", "ZeRO-1": "ZeRO-1", "ZeRO-1, all-reduce": "ZeRO-1",
     "ZeroRedundancyOptimizer": "ZeRO-1", "ZeRO-2": "ZeRO-2", "ZeRO-3": "ZeRO-3", "ZeRO-3, no prefetch": "ZeRO-3",
@@ -29,9 +29,12 @@ TORCHS = (TORCH, "ZeroRedundancyOptimizer", "fully_shard", "fully_shard, kept")
 
 
 def sharded(task: Task, way: str, master: bool = False, offload: str | None = None) -> TrainingStep:
-    """One of WAYS but those that `replicas` has. master: of our stages, computes in bfloat16 with float32 master
-    weights, whatever the task's dtype is. offload: what lies in the CPU's memory, "optimizer" or "parameters" as in
-    `zero.bucket.Settings`; of PyTorch's, "parameters" for fully_shard alone."""
+    """Return a training step of one of WAYS that shards states; `replicas` has the others.
+
+    master: our stages compute in bfloat16 with float32 master weights, regardless of the task's dtype. offload: keep
+    "optimizer" or "parameters" in the CPU's memory, see `zero.bucket.Settings`; of PyTorch's ways, only fully_shard
+    supports it, with "parameters".
+    """
     setting, group, size = task.setting, task.process_group, task.bucket_mb
     if way in OURS:
         stage, options = OURS[way]

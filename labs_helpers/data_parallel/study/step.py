@@ -1,4 +1,4 @@
-"""A training step in phases, whatever keeps the ranks' gradients alike, over one backward pass or several."""
+"""A training step in phases, with one or several backward passes, for any way of averaging gradients."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ EVERY, LAST = "every pass", "last pass"  # when gradients are averaged
 
 
 class TrainingStep:
-    """A model on this rank, and how it takes a step.
+    """A training step of a model on this rank.
 
-    wrapped: what the loss calls, by default the model. finish: waits for the gradients' mean, a phase of its own; None
-    where there is no such phase. update: by default the optimizer's step. theirs: PyTorch keeps the ranks alike.
-    passes: backward passes per step, each over the same batch. sync: LAST, or EVERY, which ours do as textbooks do not:
-    with a finish() after each pass.
+    wrapped: the module that the loss calls, by default the model. finish: a phase that waits for the mean of the
+    gradients, or None. update: by default the optimizer's step. theirs: whether PyTorch averages the gradients. passes:
+    backward passes per step, all over the same batch. sync: LAST averages after the last pass; EVERY calls finish()
+    after each pass, which only our wrappers support.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class TrainingStep:
         return self.loss
 
     def phases(self) -> Iterator[tuple[str, Callable[[], object]]]:
-        """Yield (name, what to call), in order."""
+        """Yield (name, function to call) of each phase, in order."""
         for number in range(1, self.passes + 1):
             waits = self.sync == LAST and number < self.passes
             yield "forward", partial(self._forward, waits)
@@ -81,24 +81,24 @@ class TrainingStep:
         del self.scaled
 
     def update(self) -> None:
-        """Update the parameters, and let go of the gradients."""
+        """Update the parameters, and clear the gradients."""
         self._update()
         self._zero_grad()
 
     @property
     def _owner(self) -> Any:
-        """What of ours sends this rank's gradients; None of PyTorch's, and where nobody does."""
+        """Return our wrapper or optimizer that sends this rank's gradients, or None."""
         return next((one for one in (self.wrapped, self.optimizer) if isinstance(one, DDP | ShardedOptimizer)), None)
 
     @property
     def bytes_sent(self) -> int | None:
-        """Bytes since it was made, by the ring; None of PyTorch's."""
+        """Return the bytes sent so far, assuming ring algorithms; None if PyTorch sends them."""
         if self._owner is None:
             return None if self.theirs else 0
         return int(self._owner.group.bytes_sent)
 
     def held(self) -> dict[str, int]:
-        """Return the bytes of `zero.memory.PARTS` on this rank; gradients with the buckets that they lie in."""
+        """Return the bytes of `zero.memory.PARTS` on this rank; gradients include their buckets."""
         if isinstance(self.optimizer, ShardedOptimizer):
             return held_bytes(self.optimizer)
         buckets = getattr(self.wrapped, "buckets", ())
@@ -106,6 +106,6 @@ class TrainingStep:
         return plain_bytes(self.model, self.optimizer, buffers)
 
     def remove(self) -> None:
-        """Nobody listens to the model any longer."""
+        """Remove our hooks from the model."""
         if self._owner is not None:
             self._owner.remove()

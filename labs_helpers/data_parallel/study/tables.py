@@ -1,4 +1,4 @@
-"""What is worked out of the study's records: costs, bounds, efficiencies, and how far a formula is off."""
+"""Compute tables from the study's records: costs, bounds, efficiencies, and the errors of formulas."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from labs_helpers.data_parallel.study.task import MODELS
 from labs_helpers.transformer import Transformer
 
 OVERLAPPING = ("overlapped", "bucketed", "DistributedDataParallel")
-SHARE, FASTER = 1 / 3, 1.3  # of the usual headline: communication is over a third, and overlapping buys 1.3×
+SHARE, FASTER = 1 / 3, 1.3  # the usual headline: communication takes over a third, and overlapping is 1.3× faster
 PARTS = ("parameters", "gradients", "optimizer")
 
 
 def fits(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """Of all-reduces, by link and ranks: α in µs, β in ns per byte, the bus bandwidth of the largest in GB/s, and how
-    far α + nβ is from what was measured, at most."""
+    """Fit α + nβ to the all-reduces of each link and number of ranks.
+
+    Columns: α in µs, β in ns per byte, the bus bandwidth of the largest call in GB/s, and off, the largest relative
+    error of the fit.
+    """
     lines = []
     for (link, ranks), calls in select(rows, "all_reduce").groupby(["link", "ranks"], sort=False):
         alpha, beta = fit(calls["bytes"].tolist(), (1e-3 * calls["call_ms"]).tolist())
@@ -37,8 +40,11 @@ def fits(rows: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def messages(row: pandas.Series) -> int:
-    """In how many messages a step's gradients travel, of a record of the kind 'bucket'. DistributedDataParallel closes
-    a bucket once it holds bucket_mb, ours before: at one size it sends fewer."""
+    """Return the number of messages per step, for a record of the kind 'bucket'.
+
+    DistributedDataParallel closes a bucket after it has reached bucket_mb, and ours before it would exceed it.
+    Therefore, DistributedDataParallel sends fewer messages at the same bucket_mb.
+    """
     if not pandas.isna(row["buckets"]):
         return int(row["buckets"])
     held, closed = 0, 0
@@ -50,16 +56,19 @@ def messages(row: pandas.Series) -> int:
 
 
 def gradient_bytes(row: pandas.Series) -> list[int]:
-    """The bytes of each gradient of a record's model, in the order in which backward makes them."""
+    """Return the bytes of each gradient of a record's model, in the order of the backward pass."""
     with torch.device("meta"):
         parameters = list(Transformer(MODELS[row["size"]]).parameters())
     return [round(row["gradient_bytes"] / row["parameters"]) * p.numel() for p in reversed(parameters)]
 
 
 def threshold_table(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """A row per setting: the tokens of a rank and pass, from how many on gradients hide, by `tokens_to_hide` with the
-    FLOP/s of the backward pass alone and the bus bandwidth of the largest all-reduce, and how much of what the flat
-    step adds the fastest overlapping wrapper hides."""
+    """Compare `tokens_to_hide` with measured steps, one row per setting.
+
+    Columns: the tokens per rank and pass; hide from, which is `tokens_to_hide` at the FLOP/s of the backward pass
+    without communication and the bus bandwidth of the largest all-reduce; and hidden, the share of the flat step's
+    added time that the fastest overlapping wrapper hides.
+    """
     busbw = {(row["link"], row["ranks"]): 1e9 * row["busbw_GBps"] for _, row in fits(rows).iterrows()}
     lines = []
     for keys, steps in select(rows, "wrapper").groupby(["link", "ranks", "batch", "length"], sort=False):
@@ -79,11 +88,11 @@ def threshold_table(rows: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def wrapper_table(rows: pandas.DataFrame, link: str | None = None, batch: int | None = None) -> pandas.DataFrame:
-    """A row per wrapper and setting. exposed: the step less the same step without synchronisation, in ms and as a share
-    of the step; hidden: how much of what the naive step adds.
+    """Return one row per wrapper and setting.
 
-    Amdahl's bound, of × naive: naive / alone, were all communication gone. overlap's bound, of × flat: were as much of
-    the flat step's communication hidden as fits behind a backward pass alone.
+    exposed: the step minus the same step without communication, in ms and as a share of the step. hidden: the share of
+    the naive step's added time. Amdahl's bound: an upper bound of × naive, if all communication disappeared. overlap's
+    bound: an upper bound of × flat, if one backward pass hid as much of flat's communication as fits behind it.
     """
     found = select(rows, "wrapper", link=link, batch=batch)
     by_name = {name: some.set_index(SETTING) for name, some in found.groupby("wrapper")}
@@ -103,9 +112,11 @@ def wrapper_table(rows: pandas.DataFrame, link: str | None = None, batch: int | 
 
 
 def regime_table(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """A row per link, batch and length: the share of communication in the naive step, which overlapping wrapper is the
-    fastest, how many times as fast as the naive one and as the flat one, Amdahl's bound, and whether both numbers of
-    the usual headline hold."""
+    """Return one row per link, batch and length.
+
+    Columns: the share of communication in the naive step, the fastest overlapping wrapper, its speedup over naive and
+    flat, Amdahl's bound, and whether the usual headline (SHARE and FASTER) holds.
+    """
     found, lines = wrapper_table(rows), []
     for keys, steps in found.groupby(["link", "ranks", "batch", "length"], sort=False):
         best = steps[steps["wrapper"].isin(OVERLAPPING)].sort_values("step ms").iloc[0]
@@ -120,8 +131,11 @@ def regime_table(rows: pandas.DataFrame) -> pandas.DataFrame:
 
 
 def scaling_table(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """A row per mode, link and number of ranks: efficiency is t₁ / tₙ (weak) or t₁ / (n tₙ) (strong); alone: that of so
-    many ranks at once without synchronisation. Of runs with other sequences, those of the one with the most ranks."""
+    """Return one row per mode, link and number of ranks.
+
+    efficiency: t₁ / tₙ (weak) or t₁ / (n tₙ) (strong). alone: the efficiency of the same ranks running together without
+    communication. If runs differ in their sequences, the one with the most ranks counts.
+    """
     lines = []
     for mode, steps in select(rows, "scaling").groupby("mode", sort=False):
         steps = steps.sort_values("ranks")
@@ -141,8 +155,10 @@ def scaling_table(rows: pandas.DataFrame) -> pandas.DataFrame:
 def memory_table(
     rows: pandas.DataFrame, parts: Sequence[str] = ("parameters", "gradients", "optimizer")
 ) -> pandas.DataFrame:
-    """A row per layout, stage, rank and part: bytes counted, by formula, and how far they are apart. Gradients as they
-    are after backward; parameters and the optimizer's states between two steps."""
+    """Return one row per layout, stage, rank and part: the counted bytes, the formula, and their relative difference.
+
+    Gradients are counted after backward; parameters and optimizer states, between two steps.
+    """
     lines = []
     for _, row in select(rows, "stage_memory").iterrows():
         after = row["moments"].index("after backward")
@@ -157,8 +173,10 @@ def memory_table(
 
 
 def stage_table(rows: pandas.DataFrame) -> pandas.DataFrame:
-    """A row per link and way: its step, what of it is exposed, bytes sent and held, and its step over that of
-    DistributedDataParallel."""
+    """Return one row per link and way: the step, its exposed part, the bytes sent and held.
+
+    The column × DDP gives the step relative to that of DistributedDataParallel.
+    """
     lines = []
     for _, steps in select(rows, "stage_step").groupby(["link", "ranks", "batch", "length"], sort=False):
         theirs = steps.loc[steps["way"] == "DistributedDataParallel", "step_ms"]

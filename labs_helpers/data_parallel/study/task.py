@@ -1,4 +1,4 @@
-"""What is to be measured, and on which ranks: what all kinds of this study share."""
+"""The options and ranks of a measurement, shared by all kinds of this study."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from labs_helpers.measure.race import TorchRanks
 from labs_helpers.transformer import SIZES, TransformerConfig
 from labs_helpers.transformer.counts import parameters
 
-# Bytes as on lab 01's "tiny", with gradients of 14 MB: enough for several buckets.
+# Reads bytes like lab 01's "tiny", but its gradients take 14 MB, enough for several buckets.
 MODELS = SIZES | {"mini": TransformerConfig(256, layers=4, width=256, heads=8, hidden=768, context=256, tied=False)}
-SHAPE = ("vocabulary", "layers", "width", "heads", "hidden")  # what records have of a TransformerConfig
-LONG = timedelta(hours=1)  # that ranks wait which take no part
+SHAPE = ("vocabulary", "layers", "width", "heads", "hidden")  # the fields of a TransformerConfig in the records
+LONG = timedelta(hours=1)  # the time limit of ranks that take no part
 
 Record = dict[str, Any]
 
@@ -32,10 +32,13 @@ def _silent(text: str) -> None: ...
 
 @dataclass(frozen=True)
 class Options:
-    """size: one of MODELS. batch: sequences of `length` tokens per rank and backward pass. rounds: timed steps of each
-    candidate. bucket_mb: of what has buckets, in MB (2²⁰ bytes); None: an eighth of the gradients, at most 100.
-    steps: of each loss curve. link: the ranks' connection, as records call it; None: '2 nodes'. asked: the rate that
-    was asked for, of pretended nodes. ValueError names what does not fit."""
+    """The options of a measurement.
+
+    size: one of MODELS. batch: sequences of `length` tokens per rank and backward pass. rounds: timed steps per
+    candidate. bucket_mb: the bucket size in MB (2²⁰ bytes); None is an eighth of the gradients, at most 100. steps: the
+    length of each loss curve. link: the connection's name in the records; None counts the nodes, as in '2 nodes'.
+    asked: the requested rate between pretended nodes. ValueError names the option that is invalid.
+    """
 
     size: str = "tiny"
     batch: int = 2
@@ -60,7 +63,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Task:
-    """`options` on the ranks of `group`, a process group that this rank is in (None: all). say: prints on rank 0."""
+    """`options`, and the ranks of `group` (None: all), which includes this rank. say: prints on rank 0."""
 
     options: Options
     device: torch.device
@@ -70,14 +73,14 @@ class Task:
 
     @classmethod
     def here(cls, options: Options, say: Callable[[str], None] = _silent) -> Task:
-        """On all ranks of torch.distributed, which every rank calls; a GPU per rank with NCCL, else CPUs."""
+        """Make a task for all ranks: one GPU per rank with NCCL, otherwise CPUs. Every rank calls this."""
         on_gpus = dist.get_backend() == "nccl"
         device = torch.device("cuda", torch.cuda.current_device()) if on_gpus else torch.device("cpu")
         said = say if dist.get_rank() == 0 else _silent
         return cls(options, device, said, hosts=tuple(gathered(os.uname().nodename)))
 
     def __call__(self, group: Any = None, **changed: Any) -> Task:
-        """The same with another group, or with changed options."""
+        """Return the same task with another group, or with changed options."""
         return replace(self, options=replace(self.options, **changed), group=group or self.group)
 
     @property
@@ -114,7 +117,7 @@ class Task:
 
     @property
     def about(self) -> Record:
-        """What every record says."""
+        """Return the fields that every record has."""
         hosts = self.hosts[: self.ranks]
         nodes = len(set(hosts)) or 1
         link = self.options.link or f"{nodes} node{'s' * (nodes > 1)}"
@@ -128,20 +131,22 @@ class Task:
 
 
 def gathered(value: Any, group: Any = None) -> list[Any]:
-    """Every rank's value, on every rank of the group."""
+    """Gather every rank's value on every rank of the group."""
     return TorchRanks(group).gather(value)
 
 
 def group_sizes() -> list[int]:
-    """1, 2, 4 … and all ranks."""
+    """Return 1, 2, 4, … and the number of all ranks."""
     world = dist.get_world_size()
     return sorted({2**i for i in range(world.bit_length()) if 2**i <= world} | {world})
 
 
 @contextmanager
 def first_ranks(count: int) -> Iterator[Any]:
-    """A process group of the first `count` ranks; None on the others, which wait at the end without using a core or a
-    GPU. Every rank calls it."""
+    """Yield a process group of the first `count` ranks, and None on the others. Every rank calls this.
+
+    The other ranks wait at the end, without using a core or a GPU.
+    """
     group = dist.new_group(list(range(count)))
     waiting = dist.new_group(backend="gloo", timeout=LONG)
     try:

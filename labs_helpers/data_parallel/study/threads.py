@@ -1,4 +1,4 @@
-"""Kind `data_parallel`: torch.nn.DataParallel, one process and a thread per GPU, against a process per GPU."""
+"""Kind `data_parallel`: compare torch.nn.DataParallel, with one thread per GPU, with one process per GPU."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from labs_helpers.transformer.training_step import fixed_batch
 
 
 def measure(task: Task) -> list[Record]:
-    """A record per way, [] on CPUs and on several nodes, where DataParallel does not work. Every rank calls it.
+    """Return one record per way; [] on CPUs or several nodes, where DataParallel does not work. Every rank calls it.
 
-    DataParallel runs on rank 0 and uses the GPUs of all; the other ranks wait, and leave their GPUs alone. In every
-    step it scatters the batch, copies the model to all GPUs, and adds up all gradients on the first.
+    DataParallel runs on rank 0 and uses all GPUs, while the other ranks wait and leave their GPUs idle. In every step
+    it scatters the batch, copies the model to all GPUs, and sums all gradients on the first one.
     """
     world = dist.get_world_size()
     if task.device.type != "cuda" or len(set(task.hosts)) > 1 or world < 2:
-        task.say("data_parallel: needs several GPUs of one machine, and is left out")
+        task.say("data_parallel needs several GPUs of one machine; skipped")
         return []
     names = (TORCH, "bucketed")
     steps = {name: replica(task, name) for name in names}
@@ -31,7 +31,7 @@ def measure(task: Task) -> list[Record]:
     for step in steps.values():
         step.remove()
     steps.clear()
-    waiting = dist.new_group(backend="gloo", timeout=LONG)  # which, other than NCCL, runs nothing on the GPUs
+    waiting = dist.new_group(backend="gloo", timeout=LONG)  # gloo, unlike NCCL, runs nothing on the GPUs
     threads = _of_threads(task, world) if dist.get_rank() == 0 else {}
     dist.barrier(waiting)
     dist.destroy_process_group(waiting)
@@ -41,7 +41,7 @@ def measure(task: Task) -> list[Record]:
 
 
 class _Threads:
-    """A step of torch.nn.DataParallel over the batches of all ranks."""
+    """A training step of torch.nn.DataParallel over the batches of all ranks."""
 
     def __init__(self, task: Task, gpus: int) -> None:
         setting, options = task.setting, task.options

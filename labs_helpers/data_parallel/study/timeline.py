@@ -1,4 +1,4 @@
-"""Kind `timeline`: when a rank computes and when its gradients are on their way, in one step of each wrapper."""
+"""Kind `timeline`: record when a rank computes and when it communicates, in one step of each wrapper."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import WARM_UP, take
 from labs_helpers.measure.trace import Event
 
-TAKEN = 5  # steps, of which the median one is kept
-GAP_US = 300.0  # between two kernels that are drawn as one: launches of a traced step come late
+TAKEN = 5  # steps; the median one is kept
+GAP_US = 300.0  # kernels closer than this are drawn as one, because a traced step launches late
 Interval = list[Any]  # lane, name, start in ms, stop in ms, bytes or None
 
 
 class Watched(TorchCommunication):
-    """Notes when each mean begins, and when it has arrived, as gloo's threads say. notes: (start, stop, bytes)."""
+    """A Communication that records when each mean starts and arrives. notes: (start, stop, bytes), from gloo."""
 
     def __init__(self, group: Any) -> None:
         super().__init__(group)
@@ -46,7 +46,7 @@ class Watched(TorchCommunication):
         return self.arriving[-1]
 
     def taken(self) -> list[tuple[float, float, int]]:
-        """The notes so far, which are then forgotten."""
+        """Return the notes so far, and clear them."""
         for future in self.arriving:
             future.wait()
         found, self.notes, self.arriving = sorted(self.notes), [], []
@@ -54,17 +54,17 @@ class Watched(TorchCommunication):
 
 
 def measure(task: Task) -> list[Record]:
-    """A record per wrapper and rank. Every rank calls it; the same list on all.
+    """Return one record per wrapper and rank. Every rank calls this, and gets the same list.
 
-    On CPUs the phases by the clock and each collective from its start to its arrival; on GPUs their kernels, as
-    torch.profiler has them. Times are in ms from the beginning of the step, which all ranks begin together.
+    On CPUs, the clock times the phases, and each collective from its start to its arrival. On GPUs, the intervals are
+    kernels from torch.profiler. Times are in ms after the start of the step, which all ranks start together.
     """
     records = []
     for wrapper in WRAPPERS:
         group = Watched(task.process_group)
         step = replica(task, wrapper, group=group)
         if isinstance(step.wrapped, DistributedDataParallel):
-            # It reads the annotations of its hook, and wants none or its own.
+            # DDP reads the hook's annotations, and accepts only its own types or none.
             step.wrapped.register_comm_hook(group, lambda group, bucket: _watched_mean(group, bucket))
         for _ in range(WARM_UP):
             take(step)
@@ -80,15 +80,17 @@ def measure(task: Task) -> list[Record]:
 
 
 def _watched_mean(group: Watched, bucket: Any) -> Any:
-    """DistributedDataParallel's own all-reduce, as a hook."""
+    """Average a bucket with DistributedDataParallel's own all-reduce, as a hook."""
     x = bucket.buffer().div_(group.size)
     future = dist.all_reduce(x, group=group.group, async_op=True).get_future()
     return group.watch(future, x.nbytes).then(lambda future: future.value()[0])
 
 
 def marked(task: Task, step: TrainingStep, group: Any) -> list[Interval]:
-    """Of several steps the one whose time, on the slowest rank, is the median. group.taken(): the messages since the
-    last call, as `Watched` has them."""
+    """Run several steps; return the intervals of the one with the median time on the slowest rank.
+
+    group: has a method taken(), which returns the messages since its last call, like `Watched`.
+    """
     found = []
     for _ in range(TAKEN):
         group.taken()
@@ -114,8 +116,10 @@ def _of_kernels(step: TrainingStep, group: Any) -> list[Interval]:
 
 
 def intervals_of(events: list[Event]) -> list[Interval]:
-    """NCCL's kernels, and the others, merged where they follow each other closely. events: as `measure.trace` has
-    them; the time begins with the first kernel."""
+    """Return the intervals of NCCL's kernels and of the other kernels; close compute kernels are merged.
+
+    events: from `measure.trace`. Time starts at the first kernel.
+    """
     kernels = [event for event in events if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset")]
     begin = min((event["ts"] for event in kernels), default=0.0)
     lanes: dict[str, list[Interval]] = {"compute": [], "communication": []}

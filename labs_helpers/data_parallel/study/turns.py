@@ -1,4 +1,4 @@
-"""Candidates' steps in turns, on all ranks at once: times of whole steps and of their phases, of the slowest rank."""
+"""Time the candidates' steps and phases in turns on all ranks; the slowest rank counts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from labs_helpers.measure.race import race as race_on_ranks
 
 __all__ = ["ALONE", "WARM_UP", "Step", "race", "take"]
 
-WARM_UP = 2  # steps, before the one in which losses are compared
-SAME = {torch.bfloat16: 0.01, torch.float32: 1e-4}  # relative, of losses
+WARM_UP = 2  # steps before the one whose losses are compared
+SAME = {torch.bfloat16: 0.01, torch.float32: 1e-4}  # relative difference of losses
 
 
 class Step(Protocol):
-    """A training step in phases. loss: of its last forward pass, detached."""
+    """A training step in phases. loss: the detached loss of its last forward pass."""
 
     loss: torch.Tensor
 
     def phases(self) -> Iterator[tuple[str, Callable[[], object]]]:
-        """(name, what to call), in order; a name may come again."""
+        """Yield (name, function to call) of each phase, in order; names may repeat."""
         ...
 
 
@@ -35,11 +35,11 @@ def take(step: Step) -> None:
 
 
 def race(task: Task, steps: Mapping[str, Step], alike: Collection[str] | None = None) -> dict[str, Record]:
-    """name → step_ms, step_p20_ms, step_p80_ms, runs, a median for each phase, and the ranks' mean loss; every rank of
-    the task's group calls it, and gets the same.
+    """Time the steps in turns. Every rank of the task's group calls this, and gets the same records.
 
-    alike: those whose losses have to agree before anything is timed, RuntimeError otherwise. By default all but ALONE,
-    whose ranks have models of their own after the first update.
+    Returns name → step_ms, step_p20_ms, step_p80_ms, runs, a median for each phase, and the ranks' mean loss. alike:
+    the steps whose losses must agree before the timing starts; RuntimeError if they don't. By default, these are all
+    but ALONE, whose models differ between ranks after the first update.
     """
     losses: dict[str, float] = {}
     for name, step in steps.items():

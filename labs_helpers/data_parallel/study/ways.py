@@ -1,4 +1,4 @@
-"""Ways to train on several ranks, ours and PyTorch's, each as a `TrainingStep` on a new model of a setting."""
+"""Our and PyTorch's ways to train on several ranks, each as a `TrainingStep` with a new model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STAGES = {"ZeRO-1": ZeRO1, "ZeRO-2": ZeRO2, "ZeRO-3": ZeRO3}
 
 
 def alone(setting: Setting, passes: int = 1, finish: Any = None) -> TrainingStep:
-    """Every rank trains a model of its own: the floor."""
+    """Train a separate model on every rank without communication, as a lower bound on the time."""
     model = setting.model()
     return TrainingStep(setting, model, setting.adamw(model.parameters()), passes=passes, finish=finish)
 
@@ -38,7 +38,7 @@ def ours(
     setting: Setting, name: str, group: Any = None, by_bucket: bool = False, passes: int = 1, sync: str = LAST,
     **options: Any,
 ) -> TrainingStep:  # fmt: skip
-    """One of DDPS, with its options. by_bucket: an optimizer per bucket, see `HookedDDP.finished`."""
+    """Train with one of DDPS and its options. by_bucket: one optimizer per bucket, see `HookedDDP.finished`."""
     model = setting.model()
     ddp: Any = DDPS[name](model, group, **options)
     if not by_bucket:
@@ -58,7 +58,7 @@ def ours(
 def distributed_data_parallel(
     setting: Setting, group: Any = None, passes: int = 1, finish: Any = None, **options: Any
 ) -> TrainingStep:
-    """DistributedDataParallel, with its options."""
+    """Train with DistributedDataParallel and its options."""
     model = setting.model()
     ddp = _wrapped(model, setting, group, options)
     optimizer = setting.adamw(model.parameters())
@@ -71,8 +71,10 @@ def _wrapped(model: torch.nn.Module, setting: Setting, group: Any, options: dict
 
 
 def zero(setting: Setting, name: str, group: Any = None, master: bool = False, **options: Any) -> TrainingStep:
-    """One of STAGES, with its options; stage 3's units are the blocks. master: computes in bfloat16, with float32
-    master weights."""
+    """Train with one of STAGES and its options; the units of stage 3 are the blocks.
+
+    master: compute in bfloat16 with float32 master weights.
+    """
     model = setting.model(torch.float32 if master else None)
     options |= {"compute_dtype": torch.bfloat16} if master else {}
     options |= {"units": list(model.blocks)} if name == "ZeRO-3" else {}
@@ -82,7 +84,7 @@ def zero(setting: Setting, name: str, group: Any = None, master: bool = False, *
 
 
 def zero_redundancy(setting: Setting, group: Any = None, **options: Any) -> TrainingStep:
-    """PyTorch's stage 1: DistributedDataParallel with `options`, and ZeroRedundancyOptimizer."""
+    """Train with PyTorch's stage 1: DistributedDataParallel with `options`, and ZeroRedundancyOptimizer."""
     model = setting.model()
     ddp = _wrapped(model, setting, group, options)
     optimizer = ZeroRedundancyOptimizer(
@@ -99,16 +101,19 @@ def fully_sharded(
     offload: bool = False,
     prefetch: int = 0,
 ) -> TrainingStep:
-    """PyTorch's stage 3: fully_shard of each block and of the model. master: as in `zero`; PyTorch reduces gradients in
-    float32 unless it is told otherwise, as here. offload: the parameters lie in the CPU's memory. prefetch: blocks that
-    are gathered ahead at once, in both passes; 0 leaves it to PyTorch, which gathers one ahead in backward.
+    """Train with PyTorch's stage 3: fully_shard on each block and on the model.
 
-    What belongs to no block is gathered for the whole step, as PyTorch advises: backward begins with it.
+    master: as in `zero`. With it, gradients are reduced in bfloat16 too. offload: keep the
+    parameters in the CPU's memory. prefetch: the number of blocks to gather ahead in both passes; 0 uses PyTorch's
+    default, one block ahead in backward.
+
+    Parameters outside the blocks stay gathered for the whole step, as PyTorch advises, because backward starts with
+    them.
     """
     model: Any = setting.model(torch.float32 if master else None)
     bfloat16 = torch.bfloat16 if master else None
     options: dict[str, Any] = {
-        "mesh": init_device_mesh(setting.device.type, (dist.get_world_size(),)),  # by default of GPUs if there are any
+        "mesh": init_device_mesh(setting.device.type, (dist.get_world_size(),)),  # the default prefers GPUs
         "mp_policy": MixedPrecisionPolicy(param_dtype=bfloat16, reduce_dtype=bfloat16),
         "offload_policy": CPUOffloadPolicy() if offload else OffloadPolicy(),
     }

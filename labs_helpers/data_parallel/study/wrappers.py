@@ -1,4 +1,4 @@
-"""Kinds `wrapper` and `bucket`: a step with each wrapper, and with buckets of each size, beside no synchronisation."""
+"""Kinds `wrapper` and `bucket`: time a step with each wrapper and bucket size, and without communication."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from labs_helpers.data_parallel.study.step import TrainingStep
 from labs_helpers.data_parallel.study.task import Record, Task
 from labs_helpers.data_parallel.study.turns import ALONE, race, take
 
-PARTS = (64, 32, 16, 8, 4, 2, 1)  # of all gradients in a bucket
+PARTS = (64, 32, 16, 8, 4, 2, 1)  # a bucket holds 1/64 … 1 of all gradients
 
 
 def measure(task: Task, wrappers: tuple[str, ...] = WRAPPERS) -> list[Record]:
-    """A record per wrapper; ALONE and "naive" have to be among them. Every rank calls it; the same list on all."""
+    """Return one record per wrapper, which must include ALONE and "naive". Every rank calls this, and gets the same."""
     steps = {name: replica(task, name) for name in wrappers}
     found = race(task, steps)
     sent = {name: bytes_per_step(step) for name, step in steps.items()}
@@ -30,8 +30,11 @@ def measure(task: Task, wrappers: tuple[str, ...] = WRAPPERS) -> list[Record]:
 
 
 def measure_buckets(task: Task, sizes_mb: list[float] | None = None) -> list[Record]:
-    """A record per size of bucket, of ours and of DistributedDataParallel. sizes_mb: by default from a 64th of the
-    gradients to all of them. On GPUs two sizes take part in a race, for their memory's sake; on CPUs all."""
+    """Return one record per bucket size, for ours and for DistributedDataParallel.
+
+    sizes_mb: by default from a 64th of the gradients to all of them. On GPUs, only two sizes race at a time, to limit
+    the memory; on CPUs, all do.
+    """
     sizes = sizes_mb or [task.gradient_mb / part for part in PARTS]
     at_once = 2 if task.device.type == "cuda" else len(sizes)
     groups = [sizes[start : start + at_once] for start in range(0, len(sizes), at_once)]
@@ -60,7 +63,7 @@ def _label(name: str, mb: float) -> str:
 
 
 def bytes_per_step(step: TrainingStep) -> int | None:
-    """What one more step sends by the ring."""
+    """Return the bytes that one more step sends, assuming ring algorithms; None if PyTorch sends them."""
     before = step.bytes_sent
     take(step)
     after = step.bytes_sent

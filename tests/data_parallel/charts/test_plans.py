@@ -1,4 +1,4 @@
-"""The figures: what they draw is what was counted, and no text covers another or leaves them."""
+"""Test the figures of plans: they draw the counted bytes, and no texts overlap or leave the figure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEVENTY = plan(Training(Model.of(70e9), checkpoint=True), Cluster.of("H100", 64)
 
 
 def texts_of(fig) -> list[str]:
-    """All that is written in a figure. AssertionError: two texts overlap, or one leaves it."""
+    """Return all text in a figure. AssertionError if two texts overlap, or one leaves the figure."""
     boxes = {}
 
     def draw(text, renderer, *args, **kwargs):
@@ -41,7 +41,7 @@ def texts_of(fig) -> list[str]:
 
 
 def lengths(fig) -> dict[str, float]:
-    """Strategy → where its bar ends."""
+    """Return strategy → the end of its bar."""
     (ax,) = fig.axes
     names = [label.get_text() for label in ax.get_yticklabels()]
     return {

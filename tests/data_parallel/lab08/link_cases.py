@@ -1,4 +1,4 @@
-"""What test_link.py runs on two ranks. Travels by value."""
+"""The functions that test_link.py runs on two ranks. Pickled by value."""
 
 import sys
 
@@ -9,7 +9,7 @@ ALPHA, BETA = 2e-3, 1e-7
 
 
 def sent(comm):
-    """Of three all-reduces over a link, and of one without a cost: the sums, and the messages."""
+    """Run three all-reduces over a link, and one without a cost; return the sums and the messages."""
     import torch
     import torch.distributed as dist
 
@@ -33,7 +33,7 @@ def sent(comm):
 
 
 def raced(comm):
-    """The records of the lab's ways, with the references, over a link."""
+    """Return the records of the lab's ways over a link, with the reference functions."""
     from labs_helpers.data_parallel.lab08 import exercises
     from labs_helpers.data_parallel.lab08.ways import measure_ways
 

@@ -1,4 +1,4 @@
-"""Lab 08's link: gloo's sums, which arrive as α + nβ says, one message at a time; and the lab's steps over it."""
+"""Test lab 08's link: gloo's sums arrive after α + nβ, one message at a time; and the lab's steps run over it."""
 
 import cloudpickle
 import pytest

@@ -1,4 +1,4 @@
-"""The mistakes that exercises 5 and 7 of lab 08 look for, each planted as an answer."""
+"""Plant each mistake that the checks of exercises 5 and 7 of lab 08 name, as an answer."""
 
 from labs_helpers.data_parallel.lab08 import checks as check
 from labs_helpers.data_parallel.lab08.checks import bucket_mistakes, interval_mistakes

@@ -1,4 +1,4 @@
-"""Lab 08's stretch: the groups that are called the best are, and wrong ones are refused in words."""
+"""Test lab 08's stretch: its best groups are optimal, and wrong groups are rejected with a message."""
 
 import itertools
 import random

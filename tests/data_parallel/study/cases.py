@@ -1,4 +1,4 @@
-"""What test_study.py runs on two ranks: each kind once, as small as it gets. Travels by value."""
+"""The functions that test_study.py runs on two ranks: each kind once, in the smallest setting. Pickled by value."""
 
 import sys
 
@@ -8,7 +8,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def shrink():
-    """A model of 6,000 parameters that needs no text, and short sweeps."""
+    """Use a model of 6,000 parameters that needs no text, and short sweeps."""
     from labs_helpers.data_parallel.study import accumulate, all_reduces, compression, task, timeline, turns, wrappers
     from labs_helpers.transformer import TransformerConfig
     from labs_helpers.transformer.training_step import fixed_batch
@@ -26,7 +26,7 @@ def shrink():
 
 
 def every_kind(comm):
-    """(records, what was said, what was begun, what was saved, records of offloading)"""
+    """Return (records, messages of `say`, calls of `at`, saved records, records of offloading)."""
     import torch
 
     from labs_helpers.communication import torch_distributed as torch_communication
@@ -47,7 +47,7 @@ def every_kind(comm):
 
 
 def refused(comm):
-    """{what is wrong: what is said of it}"""
+    """Return the message for each wrong option."""
     from labs_helpers.data_parallel.study import turns
     from labs_helpers.data_parallel.study.measure import Options, measure
     from labs_helpers.data_parallel.study.replicas import replica

@@ -1,4 +1,4 @@
-"""A Slurm of one machine, in one folder: munge, the controller and one node's daemon, which end with the block."""
+"""Run Slurm on one machine, in one folder: munge, the controller and one node's daemon, until the block ends."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 
 
 def missing() -> str:
-    """Which of Slurm's programs are not here, in words; '' where all are."""
+    """Name the Slurm programs that are missing; '' if there are none."""
     absent = [name for name in PROGRAMS if shutil.which(name, path=PLACES) is None]
     return f"{', '.join(absent)} not found (Debian: slurm-wlm, munge)" if absent else ""
 
 
 @contextmanager
 def one_machine_slurm(folder):
-    """Yields the environment in which srun and sbatch reach it. RuntimeError with the logs: it does not come up."""
+    """Yield the environment for srun and sbatch. RuntimeError with the logs if Slurm does not start."""
     for name in ("state", "spool"):
         (folder / name).mkdir()
     key = folder / "munge.key"

@@ -1,4 +1,4 @@
-"""Records of the study, invented: of ranks that keep exactly to a model, whose findings are therefore known."""
+"""Made-up records of ranks that follow a model exactly, so the findings are known."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def about(link, batch=BATCH, ranks=2, machine="4-core CPU"):
 
 
 def naive_ms(link):
-    """What all gradients cost one after another: 40 messages."""
+    """Return the cost of all gradients one after another, in 40 messages."""
     alpha, beta, _ = LINKS[link]
     return 1e-3 * 40 * alpha + 1e-6 * beta * 4 * COUNT
 

@@ -1,4 +1,4 @@
-"""The study under a one-machine Slurm: its own ranks, torchrun's in a batch job, and a rank that dies."""
+"""Test the study under a one-machine Slurm: its own ranks, torchrun's in a batch job, and a rank that dies."""
 
 import os
 import subprocess
@@ -55,7 +55,7 @@ def test_torchrun_in_a_batch_job(environ, tmp_path):
 
 
 def test_a_rank_that_is_killed_ends_the_job_and_is_named(environ, tmp_path):
-    """Rank 1 kills itself as the second kind begins."""
+    """Rank 1 kills itself when the second kind begins."""
     program = tmp_path / "dies.py"
     program.write_text(
         "import os, signal\n"

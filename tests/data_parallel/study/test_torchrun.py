@@ -1,4 +1,4 @@
-"""The study under torchrun: on two nodes by rendezvous, and with a rank that dies or stalls. Long: make soak."""
+"""Test the study under torchrun: on two nodes with rendezvous, and with a rank that dies or stalls (make soak)."""
 
 import os
 import re
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.skipif(sys.platform != "linux", reas
 
 
 def test_two_nodes_by_rendezvous(tmp_path):
-    """Two agents, as on two machines, with two ranks each."""
+    """Start two agents with two ranks each, as on two machines."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         endpoint = f"127.0.0.1:{taken.getsockname()[1]}"

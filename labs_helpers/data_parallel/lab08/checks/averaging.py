@@ -1,4 +1,4 @@
-"""What exercises 2 and 3 of lab 08 share: replicas with gradients, averaged on practice ranks."""
+"""Run exercises 2 and 3 of lab 08 on practice ranks, and check the averaged gradients of each replica."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Case(NamedTuple):
     name: str
     size: int
     parts: Sequence[Part]
-    stuck: str = "which collective is called depends on the rank: an `if` with the rank in it, or the order of a set"
+    stuck: str = "the calls depend on the rank, for example by an `if` on the rank or by the order of a set"
     groups: Sequence[Sequence[int]] | None = None
-    stale: bool = False  # what is frozen has a .grad from before it was
-    infinite: bool = False  # the last rank's first gradient begins with an infinite number
+    stale: bool = False  # a frozen parameter still has the .grad of an earlier step
+    infinite: bool = False  # the first element of the last rank's first gradient is infinite
 
 
-ABSENT = "a rank without a gradient skips it or comes to it in another place: it sends zeros, in the same order"
-FROZEN_STUCK = "a frozen parameter is not sent: requires_grad tells"
-ZEROS = "zeros in place of a .grad that is None have its parameter's dtype: torch.zeros_like(parameter)"
+ABSENT = "a rank without a gradient skips the call or makes it at another place: send zeros, in the same order"
+FROZEN_STUCK = "do not send a frozen parameter: look at requires_grad"
+ZEROS = "where .grad is None, the zeros need the parameter's dtype: torch.zeros_like(parameter)"
 HALF_USED = tuple(part._replace(kind="unused") if part.name.startswith("norm") else part for part in MIXED)
 CASES = (
     Case("3 ranks", 3, PLAIN),
-    Case("4 ranks, a parameter that lies transposed", 4, TRANSPOSED),
+    Case("4 ranks, a transposed parameter", 4, TRANSPOSED),
     Case("a frozen parameter", 2, FROZEN, FROZEN_STUCK),
     Case("a weight that two layers share", 3, TIED),
     Case("parameters that ranks 1 and 3 have not used", 4, UNUSED, ABSENT),
@@ -43,20 +43,22 @@ CASES = (
     Case("a parameter that was frozen after some steps", 2, FROZEN, FROZEN_STUCK, stale=True),
     Case("a gradient that has overflowed on rank 1", 2, PLAIN, infinite=True),
     Case("three dtypes", 3, MIXED),
-    Case("dtypes, of which rank 1 has not used two", 3, HALF_USED, ZEROS),
+    Case("three dtypes, two of them unused on rank 1", 3, HALF_USED, ZEROS),
     Case("1 rank", 1, (*TIED, TRANSPOSED[2])),
 )
-TWICE = "the weight that two layers share is sent twice: model.parameters() has it once, modules and state_dict() twice"
+TWICE = (
+    "the weight that two layers share is sent twice: model.parameters() yields it once, modules and state_dict() twice"
+)
 SPECIAL = {
-    (KINDS["unused"], NONE): "a .grad that is None counts as 0, and gets the mean like the others",
-    (KINDS["idle"], NONE): "no rank has used it: the mean of nothing but zeros is 0, and .grad is set to it",
+    (KINDS["unused"], NONE): "a .grad that is None counts as 0, and receives the mean like the others",
+    (KINDS["idle"], NONE): "no rank has used this parameter: the mean of zeros is 0, so set .grad to zeros",
 }
 
 
 def on_replicas(comparison: Comparison, case: Case, student: Callable) -> ProcessRun:
-    """Run one call on every rank; run.results: .grad, by name, and the memory that each lies in.
+    """Run one call on every rank. run.results has, per rank, each .grad by name and the address of its memory.
 
-    Raises Wrong unless all gradients are the means, or where more is sent than each of them once.
+    Raises Wrong unless all gradients are the means and each was sent once.
     """
     own = [replicas.draw(case.parts, rank) for rank in range(case.size)]
     if case.infinite:
@@ -81,13 +83,13 @@ def _call(student, group, rank, parts, own, stale):
     student(model, group)
     for p in frozen:
         if p.grad is not None and torch.equal(p.grad, torch.full_like(p, 6.0 * (rank + 1))):
-            p.grad = None  # as it was
+            p.grad = None  # unchanged: leave it out of the comparison
     replicas.expect_kept(model, before)
     return replicas.taken(model), replicas.places(model)
 
 
 def _cut_elsewhere(own, groups, parts):
-    """What each rank has where something else is averaged, or the flat tensor is cut at other places."""
+    """Yield a sentence and each rank's gradients if other tensors are averaged, or the flat tensor is cut wrongly."""
     full, right = with_zeros(own, parts), means(own, groups, parts)
     names = list(full[0])
     used_first = [sorted(names, key=lambda n, one=one: one[n] is None) for one in own]
@@ -100,58 +102,60 @@ def _cut_elsewhere(own, groups, parts):
         return {n: piece.view(full[0][n].shape) for n, piece in zip(order, pieces, strict=True)}
 
     both = {r: sum(flat(full[o], used_first[o]) for o in group) / len(group) for group in groups for r in group}
-    order = "the order in the flat tensor depends on which .grad are None; it is the same on all ranks"
+    order = "the order in the flat tensor depends on which .grad are None; use the same order on all ranks"
     yield order, {r: cut(one, used_first[r]) for r, one in both.items()}
-    yield f"{order}, and that of the parts", {r: cut(one, names) for r, one in both.items()}
-    parameters = "the parameters themselves are averaged, and not their gradients"
+    yield f"{order}, and so does the order of the parts", {r: cut(one, names) for r, one in both.items()}
+    parameters = "your function averages the parameters, not their gradients"
     yield parameters, dict.fromkeys(right, replicas.copies(replicas.replica(parts)))
-    begin = "every part is the beginning of the flat tensor"
+    begin = "every part is cut from the beginning of the flat tensor"
     yield begin, {r: {n: flat(one)[: x.numel()].view(x.shape) for n, x in one.items()} for r, one in right.items()}
-    turned = "the gradients stand in another order in the flat tensor than among the parts"
+    turned = "the flat tensor holds the gradients in a different order than the parts are cut"
     yield turned, {r: cut(flat(one), names[::-1]) for r, one in right.items()}
 
 
 def _expect_no_more(case: Case, calls, rank: int) -> None:
-    """Raise Wrong where a rank sends more than each trained gradient once, or by something else than all-reduces."""
+    """Raise Wrong if a rank sends a trained gradient more than once, or calls other collectives than all-reduces."""
     parts = [part for part in case.parts if part.kind != "frozen"]
     nbytes, sent = nbytes_of(parts), sum(call.nbytes for call in calls)
     names = {call.name for call in calls}
     right, cause = f"the values are right, but rank {rank}", ""
     if names - {"all_reduce", "all_reduce_coalesced"}:
-        cause = "an all-reduce brings the sum to all ranks in one call"
+        cause = "a single all-reduce delivers the sum to all ranks"
         if any("all_gather" in name for name in names):
-            cause = "an all-gather brings everybody's gradients to everybody, p tensors in place of one sum"
+            cause = "an all-gather delivers p tensors to every rank, where an all-reduce delivers one sum"
         elif "barrier" in names:
-            cause = "a collective waits for all ranks by itself: no barrier is needed"
+            cause = "a collective waits for all ranks by itself, so you need no barrier"
         raise Wrong(case.name, f"{right} calls {', '.join(sorted(names))}", cause=cause)
     if not calls:
-        cause = "" if case.size > 1 else "one rank is a group too; a special case for it is not needed"
-        raise Wrong(case.name, f"{right} calls nothing: all ranks call the same", cause=cause)
+        cause = "" if case.size > 1 else "a single rank is a group too: you need no special case for it"
+        raise Wrong(case.name, f"{right} makes no call; all ranks make the same calls", cause=cause)
     if sent == nbytes and len(calls) <= len(parts):
         return
     dtypes = {call.dtype for call in calls}
     tied = nbytes_of(part for part in parts if part.kind == "tied")
     frozen = nbytes_of(part for part in case.parts if part.kind == "frozen")
-    wide = "gradients travel in float64, twice the bytes" if "float64" in dtypes else "everything is sent twice"
-    one_dtype = "gradients are cast to one dtype for the way: some are rounded, or have more bytes than they need"
-    counted = "who has not used a parameter counts as 0, so that nobody has to be counted: one all-reduce each"
+    wide = "gradients travel in float64, which doubles the bytes" if "float64" in dtypes else "everything is sent twice"
+    one_dtype = (
+        "gradients are cast to one dtype before they are sent: some are rounded, or take more bytes than they need"
+    )
+    counted = "a rank that has not used a parameter counts as 0: make one all-reduce each, and do not count the users"
     causes = (
         (sent - nbytes == tied > 0, TWICE),
         (sent - nbytes == frozen > 0, "the frozen parameter is sent too"),
         (len({part.dtype for part in parts}) > len(dtypes), one_dtype),
         (sent == 2 * nbytes, wide),
-        (2 * sent == nbytes, "gradients travel in fewer bits than they have: the sum is rounded"),
+        (2 * sent == nbytes, "gradients are sent in a dtype with fewer bits, so the sum is rounded"),
         (len(calls) == 2 * len(parts), counted),
     )
-    many = f"sends {sent} bytes in {len(calls)} calls; its {len(parts)} gradients have {nbytes}"
+    many = f"sends {sent} bytes in {len(calls)} calls; its {len(parts)} gradients take {nbytes}"
     raise Wrong(case.name, f"{right} {many}", cause=first_of(causes))
 
 
 def first_of(causes: Iterable[tuple[bool, str]]) -> str:
-    """The sentence of the first condition that is true."""
+    """Return the sentence of the first condition that is true, or ''."""
     return next((said for fits, said in causes if fits), "")
 
 
 def nbytes_of(parts) -> int:
-    """The bytes of the gradients of these parameters."""
+    """Return the size in bytes of these parameters' gradients."""
     return sum(prod(part.shape) * part.dtype.itemsize for part in parts)

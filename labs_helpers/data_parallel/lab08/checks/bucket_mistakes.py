@@ -1,4 +1,4 @@
-"""What goes wrong in filling buckets: exercise 5 of lab 08 with one mistake each, on the parameters' numbers."""
+"""Fill buckets with one mistake each, as answers to exercise 5 of lab 08 do; buckets hold parameters' numbers."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def fill(
     set_apart=False,
     then=lambda buckets: buckets,
 ):
-    """The right answer, and with other settings a wrong one: buckets of the parameters' numbers.
+    """Return the right buckets of the parameters' numbers; other settings than the defaults make mistakes.
 
-    first: whether a bucket has first_bytes, by the lists of those before it, of its dtype's and of the closed ones.
-    on_change: a bucket ends where the dtype changes. order: a key of `orders`. large: a
-    parameter that does not fit is 'alone' in a new bucket, or 'fills' the old one beyond its end; 'joins': only one
-    larger than any bucket does. reopened: an earlier bucket that still has room is taken. reset: a new bucket has all
-    its room. eager: a first bucket that is too small is left empty.
-    shared: one room for all dtypes. counted: what is put in takes room. set_apart: the bucket that was being filled
-    when one larger than it came goes on. then: what becomes of the list.
+    first: whether a bucket has first_bytes, given the lists of all earlier buckets, those of its dtype and the closed
+    ones. on_change: close a bucket when the dtype changes. order: a key of `orders`. large: a parameter that does not
+    fit opens a new bucket ('alone') or overfills the old one ('fills'); with 'joins', only a parameter larger than any
+    bucket does. reopened: use an earlier bucket that still has room. reset: a new bucket starts with its full room.
+    eager: leave a first bucket empty if it is too small. shared: all dtypes share one room. counted: a parameter
+    reduces the room. set_apart: keep filling the open bucket after a parameter that is larger than it. then: change
+    the finished list.
     """
     buckets: list[list[int]] = []
     rooms, kinds, closed, last = [], [], [], None
@@ -66,7 +66,7 @@ def fill(
             taken = len(buckets) - 1
         buckets[taken].append(i)
         if set_apart and mine and len(buckets) > begun and size(p) > bucket_bytes:
-            kinds[taken] = None  # nothing finds it
+            kinds[taken] = None  # no dtype equals None
         if shared and len(buckets) > begun:
             rooms = [rooms[taken]] * len(rooms)
         rooms = [room - size(p) * counted if shared or n == taken else room for n, room in enumerate(rooms)]
@@ -91,56 +91,62 @@ def _without_large(parameters, bucket_bytes, first_bytes):
 
 
 TURNED = operator.itemgetter(slice(None, None, -1))
-ORDER = "buckets stand in the order in which they were begun; with several dtypes another may be complete before"
-CLOSED = "buckets stand in the order in which they were closed; one that is still open may be complete before"
-CHANGE = "a bucket ends where the dtype changes; that of each dtype stays open, so that two dtypes in turns fill two"
-EACH_DTYPE = "each dtype's first bucket has first_bytes; only the one that is begun first has"
-EXCEED = "a bucket is closed after it has become too large, not before"
-# How an answer may go about it otherwise. Each alone, and with each of the mistakes below:
+ORDER = "the buckets are in the order of opening; with several dtypes, a later one may be complete earlier"
+CLOSED = "the buckets are in the order of closing; one that is still open may be complete earlier"
+CHANGE = "a bucket is closed when the dtype changes; keep one bucket open per dtype"
+EACH_DTYPE = "each dtype's first bucket has first_bytes; only the very first bucket may"
+EXCEED = "a bucket is closed after it exceeds its limit, not before"
+# Other ways to organize an answer, each alone and with each of the mistakes below:
 WAYS = (
     ("", {}),
     (ORDER, {"order": "begun"}),
     (CLOSED, {"order": "closed", "first": lambda begun, mine, closed: not closed}),
-    ("the buckets of one dtype come first, then those of the next", {"order": "dtype"}),
-    ("a bucket holds several dtypes: one flat tensor has one", {"kind": lambda p: 0}),
+    ("the buckets are sorted by dtype", {"order": "dtype"}),
+    ("a bucket holds several dtypes, but a flat tensor has a single dtype", {"kind": lambda p: 0}),
     (CHANGE, {"on_change": True}),
 )
 SETTINGS = (
-    ("the buckets are filled in the model's order; gradients arrive from the last to the first", {"reverse": False}),
+    ("the buckets are filled in the model's order, but gradients arrive from last to first", {"reverse": False}),
     ("first_bytes is not used", {"first": lambda *_: False}),
     ("all buckets have first_bytes", {"first": lambda *_: True}),
     (EACH_DTYPE, {"first": lambda begun, mine, closed: not mine}),
     ("a parameter that fills its bucket to the last byte still fits: compare with <=, not <", {"fits": operator.lt}),
-    ("elements are counted, not bytes: nbytes, not numel()", {"size": lambda p: p.numel()}),
-    ("every element counts 4 bytes; there are other dtypes: nbytes", {"size": lambda p: 4 * p.numel()}),
+    ("the sizes are counted in elements, not in bytes: use nbytes, not numel()", {"size": lambda p: p.numel()}),
+    ("every element counts as 4 bytes, but dtypes differ: use nbytes", {"size": lambda p: 4 * p.numel()}),
     (EXCEED, {"large": "fills"}),
     (EXCEED, {"fits": lambda size, room: room > 0}),
     (EXCEED, {"fits": lambda size, room: room >= 0}),
-    ("a parameter larger than any bucket joins the one that is being filled; it has one alone", {"large": "joins"}),
+    ("a parameter larger than the limit joins the open bucket; it needs its own bucket", {"large": "joins"}),
     (
-        "a bucket that was left because something did not fit is filled later; go on with the new one",
+        "a closed bucket is filled again later; continue with the new bucket",
         {"reopened": True},
     ),
-    ("the bytes are not counted anew for a new bucket", {"reset": False}),
-    ("there is an empty bucket, where the first parameter is larger than first_bytes", {"eager": True}),
-    ("the list of buckets is reversed, but each was filled in the model's order", {"reverse": False, "then": TURNED}),
-    ("within a bucket the parameters stand in the model's order", {"then": lambda b: [sorted(one) for one in b]}),
-    ("the buckets are in reverse: the first to be complete comes first", {"then": TURNED}),
-    ("the last bucket is forgotten: what is being filled at the end is a bucket too", {"then": lambda b: b[:-1]}),
-    ("the buckets are sorted by their sizes; they stand as they are complete", {"then": lambda b: sorted(b, key=len)}),
+    ("the count of bytes is not reset for a new bucket", {"reset": False}),
+    ("a bucket is empty, because the first parameter is larger than first_bytes", {"eager": True}),
+    (
+        "the list of buckets is reversed, but each bucket was filled in the model's order",
+        {"reverse": False, "then": TURNED},
+    ),
+    (
+        "the parameters in each bucket are in the model's order, not in the order of arrival",
+        {"then": lambda b: [sorted(one) for one in b]},
+    ),
+    ("the buckets are in reverse order: put the one that is complete first at the front", {"then": TURNED}),
+    ("the last bucket is missing: the bucket that is open at the end counts too", {"then": lambda b: b[:-1]}),
+    ("the buckets are sorted by size, not by completion", {"then": lambda b: sorted(b, key=len)}),
 )
 ALONE = (
     (
-        "first_bytes is for the bucket that is begun first, bucket_bytes for the others",
+        "first_bytes is the limit of the bucket opened first, and bucket_bytes that of the others",
         {"first": lambda begun, mine, closed: begun},
     ),
-    ("one count of bytes for all dtypes: each dtype's bucket has its own room", {"shared": True}),
-    ("what is in a bucket already is not counted", {"counted": False}),
-    ("a bucket goes on being filled behind a parameter that had to have one alone", {"set_apart": True}),
+    ("all dtypes share one count of bytes; count each dtype's bucket separately", {"shared": True}),
+    ("the bytes already in a bucket are not counted", {"counted": False}),
+    ("after a parameter larger than the limit, the bucket before it is filled further", {"set_apart": True}),
     (CLOSED, {"order": "closed"}),
     (CLOSED, {"order": "closed, then dtype"}),
-    ("what is being filled at the end, for each dtype, is a bucket too", {"order": "closed alone"}),
-    ("every parameter has a bucket of its own", {"fits": lambda size, room: False}),
+    ("the buckets that are open at the end, one per dtype, are missing", {"order": "closed alone"}),
+    ("every parameter is alone in its bucket", {"fits": lambda size, room: False}),
 )
 MISTAKES = [
     *((way, partial(fill, **settings)) for way, settings in WAYS if way),
@@ -148,14 +154,14 @@ MISTAKES = [
         (sentence, partial(fill, **{**settings, **more}))
         for _, settings in WAYS
         for sentence, more in SETTINGS
-        if "kind" not in settings or sentence != EACH_DTYPE  # where dtypes are not told apart there is one first bucket
+        if "kind" not in settings or sentence != EACH_DTYPE  # without dtypes there is a single first bucket
     ),
     *((sentence, partial(fill, **settings)) for sentence, settings in ALONE),
-    ("a parameter larger than any bucket is left out; it has a bucket alone", _without_large),
-    ("there is one bucket with everything", lambda parameters, *_: [[*range(len(parameters))][::-1]]),
+    ("a parameter larger than the limit is missing; it needs its own bucket", _without_large),
+    ("all parameters are in one bucket", lambda parameters, *_: [[*range(len(parameters))][::-1]]),
 ]
 ERRORS = (
-    (SIZES_DIFFER, "`in`, == and index() compare tensors element by element; id(parameter) tells which one it is"),
-    (r"KeyError: torch\.", "the first parameter of a dtype finds no bucket yet"),
-    (r"IndexError", "there is no bucket at first, and the list may be empty"),
+    (SIZES_DIFFER, "`in`, == and index() compare tensors element by element; id(parameter) identifies a parameter"),
+    (r"KeyError: torch\.", "the first parameter of a dtype has no open bucket yet"),
+    (r"IndexError", "no bucket exists at first, and the list of parameters may be empty"),
 )

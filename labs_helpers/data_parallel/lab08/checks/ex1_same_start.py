@@ -1,4 +1,4 @@
-"""Exercise 1 of lab 08: all that a replica computes with is rank 0's, in the memory where it was."""
+"""Check exercise 1 of lab 08: every replica holds rank 0's parameters and buffers, in its old memory."""
 
 import itertools
 from functools import partial
@@ -17,32 +17,32 @@ from labs_helpers.data_parallel.lab08.checks.replicas import FROZEN, PLAIN, TIED
 
 CASES = (  # name, ranks, groups, parameters, with buffers or gaps
     ("2 ranks", 2, None, PLAIN, ""),
-    ("a frozen parameter and one that lies transposed", 2, None, (*FROZEN, TRANSPOSED[2]), ""),
+    ("a frozen and a transposed parameter", 2, None, (*FROZEN, TRANSPOSED[2]), ""),
     ("a weight that two layers share", 3, None, TIED, ""),
     ("buffers", 2, None, PLAIN, "buffers"),
     ("a parameter with gaps in memory", 2, None, PLAIN, "gaps"),
     ("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, [(4, 0, 2), (3, 1)], TRANSPOSED, "buffers"),
 )
-STUCK = "what is sent depends on the rank, or on the order of a set"
-UNREAD = "not a number: it was read before the broadcast was done; wait() on its handle first"
-OWN = "this rank's own values are still there: nothing was received into the tensor itself"
+STUCK = "the calls depend on the rank, or on the order of a set"
+UNREAD = "NaN, which marks a tensor that was read before the broadcast was done: call wait() on its handle first"
+OWN = "this rank's own values are still there: the broadcast did not write into the tensor itself"
 GAPS = "the parameter with gaps"
 SCOPES = {
     "the buffers": {"first.running_mean", "steps", "table"},
     "the buffer that is not saved": {"table"},
-    "the buffers of its parts": {"first.running_mean"},
+    "the buffers of its submodules": {"first.running_mean"},
     "the buffer of integers": {"steps"},
     "the frozen parameter": {"frozen.weight"},
     GAPS: {"gaps"},
 }
-NOT_SENT = "it has not been sent, although it lies with gaps or transposed: contiguous() makes a copy that can be"
-RECEIVED = "contiguous() made a copy, which was received into: copy_ it back into the tensor"
+NOT_SENT = "it was not sent because it has gaps or is transposed: send the copy that contiguous() makes"
+RECEIVED = "the broadcast wrote into the copy that contiguous() made: copy_ it back into the tensor"
 LEFT_OUT = {
-    "the buffers": "buffers are part of the start as well: model.buffers()",
-    "the buffer that is not saved": "state_dict() leaves out a buffer with persistent=False: model.buffers() has it",
-    "the buffers of its parts": "only the model's own buffers are sent; model.buffers() has those of its parts too",
-    "the buffer of integers": "a buffer may hold integers, as BatchNorm's count of batches does; it is sent too",
-    "the frozen parameter": "frozen parameters are computed with as well: no test of requires_grad here",
+    "the buffers": "send the buffers too: model.buffers()",
+    "the buffer that is not saved": "state_dict() leaves out a buffer with persistent=False; model.buffers() yields it",
+    "the buffers of its submodules": "only the model's own buffers are sent; buffers() yields those of submodules too",
+    "the buffer of integers": "a buffer may hold integers, like BatchNorm's count of batches: send it too",
+    "the frozen parameter": "forward uses frozen parameters too: do not test requires_grad here",
 }
 
 
@@ -69,14 +69,14 @@ def same_start(student):
 
 
 def _call(student, group, rank, parts, extra):
-    """Return what the model's tensors hold before and after, and how many bytes they have."""
+    """Return the values of the model's tensors before and after the call, and their total size in bytes."""
     model = replica(parts, seed=rank)
     generator = torch.Generator().manual_seed(rank)
     if extra == "buffers":
         model.first.register_buffer("running_mean", torch.randn(4, generator=generator))
-        model.register_buffer("steps", torch.tensor((2**24 + 5) * (rank + 1)))  # float32 has no such number
+        model.register_buffer("steps", torch.tensor((2**24 + 5) * (rank + 1)))  # float32 cannot represent this number
         model.register_buffer("table", torch.randn(2, 3, generator=generator), persistent=False)
-        model.last.register_buffer("table", model.table, persistent=False)  # the same table
+        model.last.register_buffer("table", model.table, persistent=False)  # the same tensor, shared
     if extra == "gaps":
         model.gaps = torch.nn.Parameter(torch.randn(3, 8, generator=generator)[:, 2:7])
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
@@ -86,10 +86,12 @@ def _call(student, group, rank, parts, extra):
     now = dict([*model.named_parameters(), *model.named_buffers()])
     for name, x in now.items():
         if x.requires_grad != kept[name][0]:
-            raise Wrong("", f"has not left {name} as it was: its requires_grad has changed")
+            raise Wrong("", f"has changed requires_grad of {name}")
         if (id(x), x.data_ptr(), x.stride()) != kept[name][1:]:
-            cause = "a new tensor was put in its place, which an optimizer does not know: copy_ writes into the old one"
-            raise Wrong("", f"has not left {name} where it was: the tensor or its memory has changed", cause=cause)
+            cause = (
+                "you replaced the tensor, and an optimizer would not know the new one: copy_ writes into the old one"
+            )
+            raise Wrong("", f"has replaced {name}: the tensor or its memory has changed", cause=cause)
     return before, {name: x.detach().clone() for name, x in now.items()}, sum(x.nbytes for x in tensors.values())
 
 
@@ -97,14 +99,17 @@ def _mistakes(before, groups):
     group_of = {rank: group for group in groups for rank in group}
 
     def each(function):
-        """A function of the group's tensors."""
+        """Apply a function to the group's tensors of each name."""
         return {r: {n: function([before[o][n].double() for o in g]) for n in before[0]} for r, g in group_of.items()}
 
     yield OWN, dict(enumerate(before))
-    yield "the sum over the ranks: a broadcast, not an all-reduce, brings rank 0's values", each(sum)
-    yield "the mean over the ranks; everybody starts from rank 0's", each(lambda some: sum(some) / len(some))
-    yield "the values of another rank: rank 0 of the group is group_src=0", each(lambda some: some[-1])
-    yield "0: rank 0's values never got there", each(lambda some: 0 * some[0])
+    yield "the sum over the ranks: use a broadcast, not an all-reduce, to send rank 0's values", each(sum)
+    yield (
+        "the mean over the ranks: every rank has to start from rank 0's values",
+        each(lambda some: sum(some) / len(some)),
+    )
+    yield "the values of another rank: group_src=0 names rank 0 of the group", each(lambda some: some[-1])
+    yield "0: rank 0's values were never written into the tensor", each(lambda some: 0 * some[0])
     rank_0 = {rank: before[0 if rank == 0 else group[0]] for rank, group in group_of.items()}
     yield "dist.get_rank() without group counts among all ranks", rank_0
 
@@ -112,14 +117,14 @@ def _mistakes(before, groups):
 def _too_much(case, sent, once, calls, parts):
     others = sorted({call.name for call in calls} - {"broadcast"})
     tied = nbytes_of(part for part in parts if part.kind == "tied")
-    pickled = "an object is pickled on the way: more bytes than the tensors, and all through the memory of the CPU"
-    buffer = "a buffer that two layers share is sent twice: model.buffers() has it once"
+    pickled = "an object is pickled to be sent: it has more bytes than the tensors, and passes through the CPU's memory"
+    buffer = "a buffer that two layers share is sent twice: model.buffers() yields it once"
     causes = (
         (sent - once == tied, TWICE),
         (sent - once == 24 and any(call.elements == 6 for call in calls), buffer),
-        (any(call.dtype == "float64" for call in calls), "everything travels in float64, more bytes than it has"),
+        (any(call.dtype == "float64" for call in calls), "the tensors are sent in float64, which takes more bytes"),
         (len(calls) == 2 and calls[1].dtype == "uint8", pickled),
-        (others, f"a broadcast is enough; {', '.join(others)} sends more"),
+        (others, f"a broadcast is enough; {', '.join(others)} sends more bytes"),
     )
-    found = f"the values are right, but a rank takes part in {sent} bytes of collectives; {once} are enough"
+    found = f"the values are right, but a rank's collectives carry {sent} bytes; {once} are enough"
     raise Wrong(case, found, cause=first_of(causes))

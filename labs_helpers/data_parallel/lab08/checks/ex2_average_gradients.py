@@ -1,4 +1,4 @@
-"""Exercise 2 of lab 08: the mean of every gradient, by an all-reduce for each."""
+"""Check exercise 2 of lab 08: one all-reduce per gradient computes its mean."""
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
@@ -16,6 +16,6 @@ def average_gradients(student):
         for rank in range(case.size):
             if (made := len(run.of(rank))) < wanted:
                 found = f"rank {rank} makes {made} call{'s' * (made != 1)} for {wanted} trained parameters"
-                cause = "several gradients travel together, which is exercise 3: here each has an all-reduce of its own"
+                cause = "several gradients share a message, as in exercise 3; here, make one all-reduce per gradient"
                 raise Wrong(case.name, f"the values are right, but {found}", cause=cause)
         yield f"{case.name}: {len(run.of(0))} all-reduces, {sum(call.nbytes for call in run.of(0))} bytes"

@@ -1,4 +1,4 @@
-"""Exercise 4 of lab 08: each gradient's all-reduce starts when it arrives, and finish() waits for all."""
+"""Check exercise 4 of lab 08: each gradient's all-reduce starts on its arrival, and finish() waits for all."""
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
@@ -16,24 +16,22 @@ CASES = (  # name, ranks, groups, parameters
     ("3 ranks, three steps", 3, None, PLAIN),
     ("a frozen parameter", 2, None, FROZEN),
     ("a weight that two layers share", 3, None, TIED),
-    ("4 ranks, a parameter that lies transposed", 4, None, TRANSPOSED),
+    ("4 ranks, a transposed parameter", 4, None, TRANSPOSED),
     ("two groups, ranks 4, 0, 2 and ranks 3, 1", 5, [(4, 0, 2), (3, 1)], PLAIN),
 )
-AGAIN = "the hooks are registered again in each step: twice as many all-reduces of the same gradients"
-LEFT = "what is under way is not emptied: the entries of the step before are worked on again"
+AGAIN = "the hooks are registered again in each step, so the same gradients are sent twice"
+LEFT = "under_way is not cleared, so finish() processes the previous step's entries again"
 STALE = {("", gradient_mistakes.TWICE): LEFT, ("", gradient_mistakes.STALE): LEFT}  # from the second step on
-HOOK = "register_hook calls with the gradient, before it is in .grad; register_post_accumulate_grad_hook, after"
-CALLED = "send(parameter) calls it at once; registered is send itself, without brackets"
-# Where all was waited for:
-TOO_EARLY = (
-    "not a number: .grad was made before wait() on its handle, or by register_hook, which calls before .grad is there"
-)
+HOOK = "register_hook's function gets the gradient before .grad is set; use register_post_accumulate_grad_hook"
+CALLED = "send(parameter) is a call; register send itself, without parentheses"
+# The cause of NaN if the answer waited for every handle:
+TOO_EARLY = "NaN: .grad was computed before wait() on its handle, or in a register_hook, which runs before .grad is set"
 ERRORS = (
-    (r"on a tensor that doesn't require", "a frozen parameter gets no gradient and no hook: requires_grad"),
-    (r"post accumulate grad hooks cannot", "hooks belong on the parameters themselves, not on copies or results"),
+    (r"on a tensor that doesn't require", "a frozen parameter gets neither gradient nor hook: test requires_grad"),
+    (r"post accumulate grad hooks cannot", "register hooks on the parameters themselves, not on copies or results"),
     (
         r"takes 0 positional arguments but 1|missing 1 required positional argument: 'parameter'",
-        "the hook is called with the parameter: send(parameter)",
+        "autograd calls the hook with the parameter: send(parameter)",
     ),
     (f"{NOT_A_TENSOR}|argument 'tensors'|{NONE}", f"{HOOK}; or: {CALLED}"),
 )
@@ -44,8 +42,8 @@ def overlapped(student):
     def wrap(answer, model, group):
         finish = answer(model, group)
         if not callable(finish):
-            cause = "finish, without brackets, is the function" * (finish is None)
-            raise Wrong("", f"returned {finish!r:.60}; finish itself is asked for", cause=cause)
+            cause = "return finish, without parentheses" * (finish is None)
+            raise Wrong("", f"returned {finish!r:.60} instead of the function finish", cause=cause)
         return finish, None
 
     comparison = gradients()
@@ -62,4 +60,4 @@ def overlapped(student):
         twice = (TWICE, TWICE) if parts is TIED else ("", AGAIN)
         for rank in range(size):
             expect_in_order(training, run, rank, "gradient", twice, ("", ""), IN_FINISH)
-        yield f"{case}: {len(buckets)} all-reduces per step, each begun when its gradient was there"
+        yield f"{case}: {len(buckets)} all-reduces per step, each started when its gradient had arrived"

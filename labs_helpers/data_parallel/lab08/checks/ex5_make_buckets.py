@@ -1,4 +1,4 @@
-"""Exercise 5 of lab 08: which parameters share a bucket, and in which order the buckets are sent."""
+"""Check exercise 5 of lab 08: the parameters of each bucket, and the order of the buckets."""
 
 import random
 
@@ -10,16 +10,16 @@ from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks.bucket_mistakes import ERRORS, MISTAKES, fill
 
-TABLE = (  # name, parameters as bytes with their dtype (h: 2 bytes an element, d: 8), bucket_bytes, first_bytes
-    ("no bucket holds more than one", "40 48 56", 60, 60),
-    ("two in a bucket", "40 40 40 40", 80, 80),
-    ("a bucket that is full to the last byte", "20 24 36 44 16", 60, 60),
+TABLE = (  # name, parameters' bytes and dtype (h: 2 bytes per element, d: 8, else 4), bucket_bytes, first_bytes
+    ("every bucket holds one parameter", "40 48 56", 60, 60),
+    ("two parameters per bucket", "40 40 40 40", 80, 80),
+    ("a bucket filled to the last byte", "20 24 36 44 16", 60, 60),
     ("a smaller first bucket", "40 40 40 40 20 20", 100, 40),
     ("a parameter larger than a bucket", "20 20 400 20 20", 60, 40),
     ("the last parameter is larger than the first bucket", "20 40 20 100", 80, 40),
     ("two dtypes in blocks", "40 40 40h 40h 40h", 80, 80),
     ("two dtypes in turns", "40 8h 40 8h 40 8h 40 8h", 80, 80),
-    ("the bucket begun first is complete last", "40 8h 40 8h 40h 8", 80, 40),
+    ("the bucket opened first is complete last", "40 8h 40 8h 40h 8", 80, 40),
     ("three dtypes", "16d 4h 40 40d 80 4h 8 24d 12h", 64, 24),
     ("everything fits", "4 8 12", 10**9, 10**9),
     ("no parameters", "", 64, 32),
@@ -29,26 +29,28 @@ SIZES = {"": (torch.float32, 4), "h": (torch.bfloat16, 2), "d": (torch.float64, 
 
 @exercise("08/5", "buckets", points=15, minutes=20, reference=exercises.make_buckets)
 def make_buckets(student):
-    before = []  # of each call its answer, a function of it, and what that gave
+    before = []  # per call: the answer, the parameters' numbers, and the answer as lists of numbers
 
     def numbered(parameters, bucket_bytes, first_bytes):
-        """The student's buckets as lists of the parameters' numbers."""
+        """Return the student's buckets as lists of the parameters' numbers."""
         number = {id(p): i for i, p in enumerate(parameters)}
         answer = student(parameters, bucket_bytes, first_bytes)
         if not isinstance(answer, list | tuple) or not all(isinstance(some, list | tuple) for some in answer):
             kind = "None" if answer is None else f"a {type(answer).__name__}"
-            kind += " that holds something other than lists" * isinstance(answer, list | tuple)
-            raise Wrong("", f"returned {kind}; a list of lists of parameters is asked for")
+            kind += " with elements other than lists" * isinstance(answer, list | tuple)
+            raise Wrong("", f"returned {kind} instead of a list of lists of parameters")
         try:
             before.append((answer, number, [[number[id(p)] for p in some] for some in answer]))
         except KeyError:
-            raise Wrong("", "a bucket holds something that is none of the parameters") from None
+            raise Wrong("", "a bucket contains an object that is not one of the parameters") from None
         for old, numbers, listed in before[-2:-1]:
             if [[numbers.get(id(p)) for p in some] for some in old] != listed:
-                raise Wrong("", "has changed the buckets that an earlier call returned", cause="make new lists in each")
+                raise Wrong(
+                    "", "has changed the buckets that an earlier call returned", cause="make new lists in every call"
+                )
         return before[-1][2]
 
-    advice = "go through the parameters from the last to the first, and write down what is left in each bucket"
+    advice = "go through the parameters from last to first, and write down the bytes left in each bucket"
     yield from judge(student, numbered, list(_cases()), MISTAKES, told=_told, errors=ERRORS, advice=advice)
 
 
@@ -72,7 +74,7 @@ def _case(name, sizes, bucket_bytes, first_bytes):
 
 
 class Parameters(list):
-    """A list that is equal only to one of the same tensors, and copied without copying them."""
+    """A list that compares its tensors by identity, and whose copies share them."""
 
     def __eq__(self, other):
         return len(self) == len(other) and all(a is b for a, b in zip(self, other, strict=True))

@@ -1,4 +1,4 @@
-"""Exercise 6 of lab 08: a bucket is sent when it and those before it are full, and the rest in finish()."""
+"""Check exercise 6 of lab 08: a bucket is sent when it and all earlier ones are full; finish() sends the rest."""
 
 from contextlib import suppress
 from functools import partial
@@ -20,30 +20,26 @@ HALF = ("last.bias", "last.weight"), ("adapter.bias",), ("adapter.weight", "firs
 SHARED = ("last.bias", "last.weight", "first.bias"), ("first.weight", "embedding.weight")
 THREE = ("last.bias", "last.weight", "middle.weight"), ("first.bias",), ("first.weight",)
 DTYPES = ("last.bias", "last.weight"), ("norm.bias",), ("end.scale", "norm.weight"), ("first.bias", "first.weight")
-ORDER = "buckets have to start in one order on all ranks: one that is complete waits for those before it"
-ABSENT = "a bucket with an unused parameter is never complete; finish() sends what backward has not"
-TURNED = "finish() sends what is left in another order than backward"
-PAUSED = (
-    "within no_sync() backward adds up and no more: the hook returns at once, and the end of the block sends nothing"
-)
-COUNTED = "what arrives within no_sync() is counted as well, or sending is not switched on again after it"
-NOT_SENT = "the last bucket is never sent: finish() sends what backward has not"
-COUNTS = (
-    "bucket.missing is not set back in finish(): in later steps buckets are sent before they are full, or not at all"
-)
-CLEARED = "under_way is not emptied in finish()"
-ONCE = "parameter.grad = view is set once; it has to be in each step: backward makes a new .grad after zero_grad()"
+ORDER = "all ranks have to send the buckets in the same order: a complete bucket waits for those before it"
+ABSENT = "a bucket with an unused parameter is never complete; finish() has to send it"
+TURNED = "finish() sends the remaining buckets in a different order than backward"
+PAUSED = "in no_sync(), backward only accumulates: the hook returns immediately, and the end of the block sends nothing"
+COUNTED = "arrivals in no_sync() are counted too, or sending is not switched on again after the block"
+NOT_SENT = "the last bucket is never sent: finish() has to send the buckets that backward has not"
+COUNTS = "finish() does not reset bucket.missing: in later steps, buckets are sent before they are full, or never"
+CLEARED = "finish() does not clear under_way"
+ONCE = "parameter.grad = view is set only once; set it in each step: after zero_grad(), backward makes a new .grad"
 NEW = "set parameter.grad = view in each step: backward makes a new .grad, and so does p.grad = p.grad / n"
-READ = "the gradient lay in its view already, and that was set to 0 before it was read"
-OLD = "a .grad that is not None need not be of this step: zero_grad(set_to_none=False) leaves zeros in the view"
-INTERRUPTED = "an exception in the `with` block leaves no_sync() switched on: try: yield, finally: off again"
-NONE_FULL = "no bucket is found full during backward: is missing counted down, and compared after that?"
+READ = "the gradient was already in its view, which was set to 0 before it was read"
+OLD = "a .grad other than None may be from an earlier step: zero_grad(set_to_none=False) leaves zeros in the view"
+INTERRUPTED = "an exception in the `with` block leaves sending off: `yield` in a try, and switch it on in finally"
+NONE_FULL = "no bucket becomes full during backward: count missing down first, and compare it afterwards"
 CASES = (  # name, ranks, parameters, buckets, and settings of `_training`
     ("4 ranks, two buckets, three steps", 4, PLAIN, LAST, {"later": {1: (COUNTS, CLEARED), 2: (OLD,)}}),
     ("a weight that two layers share", 2, TIED, SHARED, {}),
-    ("4 ranks, a parameter that lies transposed", 4, TRANSPOSED, THREE, {"set_to_none": True}),
+    ("4 ranks, a transposed parameter", 4, TRANSPOSED, THREE, {"set_to_none": True}),
     (
-        "gradients that arrive in another order on rank 1",
+        "gradients that arrive in a different order on rank 1",
         2,
         PLAIN,
         LAST,
@@ -56,10 +52,10 @@ CASES = (  # name, ranks, parameters, buckets, and settings of `_training`
     (EXCEPTION, 2, PLAIN, LAST, {}),
 )
 ERRORS = (
-    (r"didn't yield|is not an iterator", "a context manager needs one `yield`, on every way through it"),
+    (r"didn't yield|is not an iterator", "a context manager has to reach exactly one `yield` on every path"),
     (r"zip\(\) argument", NOT_SENT),
     (r"IndexError", "all buckets may have been sent already: compare len(under_way) with len(buckets) first"),
-    (TOUCHED, "a bucket is written to while it is under way: sent before it was full, or divided before wait()"),
+    (TOUCHED, "a bucket changes while it is under way: it was sent before it was full, or divided before wait()"),
 )
 
 
@@ -79,11 +75,11 @@ def bucketed(student):
         for rank in range(size):
             expect_in_order(training, run, rank, "bucket", ["a bucket is sent twice"] * 2, late, NONE_FULL)
         expect_asynchronous(name, run, CLEARED)
-        yield f"{name}: {len(buckets)} messages per step in place of {sum(map(len, buckets))}"
+        yield f"{name}: {len(buckets)} messages per step instead of {sum(map(len, buckets))}"
 
 
 def _training(name, size, parts, buckets, late=(), batches=1, set_to_none=False, **settings):
-    """Three steps of so many micro-batches, all but the last in no_sync(). late: of each rank, what arrives last."""
+    """Return three steps of `batches` micro-batches, the last outside no_sync(). late: per rank, the last arrivals."""
 
     def own(number, i):
         return [draw(parts, rank, step=10 * number + i, used=(number + i) % 2 == 0) for rank in range(size)]
@@ -98,10 +94,10 @@ def _wrap(training, answer, model, group):
     buckets = [[parameters[name] for name in names] for names in training.buckets]
     pair = expect_tuple(training.name, answer(model, group, buckets), "finish", "no_sync")
     if not all(map(callable, pair)):
-        found = f"returned {pair!r:.80}; the functions finish and no_sync are asked for"
-        raise Wrong(training.name, found, cause="without brackets it is the function")
+        found = f"returned {pair!r:.80} instead of the functions finish and no_sync"
+        raise Wrong(training.name, found, cause="write the functions' names without parentheses")
     if getattr(pair[0], "__name__", "") == "no_sync":
-        raise Wrong(training.name, "returned no_sync first", cause="(finish, no_sync), in this order")
+        raise Wrong(training.name, "returned no_sync first", cause="return (finish, no_sync), in this order")
     if training.name == EXCEPTION:
         with suppress(InterruptedError), pair[1]():
             raise InterruptedError
@@ -109,7 +105,7 @@ def _wrap(training, answer, model, group):
 
 
 def _special(training, run, number):
-    """What is better said of a step's gradients than that they are not the mean."""
+    """Return sentences that are more specific than those of `mistakes`, for the gradients of one step."""
     not_sent = {("the last bucket", said): NOT_SENT for said in (OWN, OWN_PART)}
     if not number:
         return not_sent
@@ -127,17 +123,17 @@ def _causes(training, number):
         return means(own, groups, training.parts)
 
     def times(factor):
-        """The right mean, times a factor by the number of ranks."""
+        """Return the right mean times factor(number of ranks)."""
         right = mean(sums_of(passes))
         return {r: {n: x * factor(len(group)) for n, x in right[r].items()} for group in groups for r in group}
 
     yield "divided by the number of buckets, not of ranks", times(lambda ranks: ranks / len(training.buckets))
     if len(passes) > 1:
-        lost = "the backward pass outside of no_sync() alone: what no_sync() has added up is lost"
+        lost = "only the last backward pass counts: the gradients accumulated in no_sync() are lost"
         yield lost, mean(sums_of(passes[-1:]))
-        within = "the backward passes within no_sync() alone: the last one did not arrive"
+        within = "only the backward passes in no_sync() count: the last one is missing"
         yield within, mean(sums_of(passes[:-1]))
-        yield "the mean over the backward passes; they add up", times(lambda ranks: 1 / len(passes))
+        yield "the mean over the backward passes, but their sum is wanted", times(lambda ranks: 1 / len(passes))
     elif number:
         old = mean(sums_of(training.steps[number - 1].passes))
         for share in (1, training.size):
@@ -146,7 +142,7 @@ def _causes(training, number):
                 for r, own in enumerate(passes[0].own)
             ]
             yield (
-                "its view still holds the mean of the step before: without a gradient it is 0 there, zero_()",
+                "the view still holds the mean of the previous step: if .grad is None, call view.zero_()",
                 mean(kept),
             )
 
@@ -155,5 +151,5 @@ def _expect_views(training, run):
     for (rank, steps), names in product(enumerate(run.results), training.buckets):
         for number, (_, memory) in enumerate(steps, 1):
             if len({memory[name] for name in names}) > 1:
-                found = f"rank {rank}'s {' and '.join(names)} do not lie in one flat tensor"
+                found = f"rank {rank}'s {' and '.join(names)} are not views of one flat tensor"
                 raise Wrong(f"{training.name}, step {number}", f"the values are right, but {found}", cause=NEW)

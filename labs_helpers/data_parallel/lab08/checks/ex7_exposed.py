@@ -1,4 +1,4 @@
-"""Exercise 7 of lab 08: how long something communicates, and how long nothing computes meanwhile."""
+"""Check exercise 7 of lab 08: the time of communication, and the part of it without computation."""
 
 import random
 from numbers import Real
@@ -11,14 +11,14 @@ from labs_helpers.data_parallel.lab08.checks.interval_mistakes import ERRORS, MI
 
 TABLE = (
     ("one message, half of it hidden", [(0, 4)], [(2, 6)]),
-    ("two messages, of which one is hidden", [(0, 5)], [(1, 3), (6, 9)]),
+    ("two messages, one of them hidden", [(0, 5)], [(1, 3), (6, 9)]),
     ("nothing computes", [], [(1, 3), (4, 8)]),
     ("nothing communicates", [(0, 5)], []),
-    ("compute begins within a message and ends within it", [(3, 5)], [(1, 9)]),
-    ("a message begins before one compute interval ends and ends in the next", [(0, 4), (6, 9)], [(3, 8)]),
+    ("a compute interval inside a message", [(3, 5)], [(1, 9)]),
+    ("a message from one compute interval into the next", [(0, 4), (6, 9)], [(3, 8)]),
     ("compute intervals out of order", [(6, 9), (0, 4)], [(10, 12), (3, 8)]),
-    ("two messages at once", [(0, 3)], [(2, 7), (4, 9)]),
-    ("a message within another", [(0, 3)], [(2, 12), (4, 6), (8, 9)]),
+    ("two messages at the same time", [(0, 3)], [(2, 7), (4, 9)]),
+    ("a message inside another one", [(0, 3)], [(2, 12), (4, 6), (8, 9)]),
     ("compute intervals that overlap", [(0, 6), (3, 8), (1, 2)], [(2, 10)]),
     ("intervals that touch", [(0, 2), (2, 4)], [(1, 3), (3, 6)]),
 )
@@ -30,7 +30,7 @@ def exposed(student):
         answer = student(compute, communication)
         answer = expect_tuple("", tuple(answer) if isinstance(answer, list) else answer, "communicating", "exposed")
         if not all(isinstance(one, Real) for one in answer):
-            raise Wrong("", f"returned {answer!r:.80}; two numbers are asked for")
+            raise Wrong("", f"returned {answer!r:.80} instead of two numbers")
         return answer
 
     advice = "draw both lists on one time axis"
@@ -46,7 +46,9 @@ def _cases():
             [(start, start + generator.randint(1, 9)) for start in generator.sample(range(40), generator.randint(0, 7))]
             for _ in range(2)
         ]
-        case = _case(f"drawn at random, {number + 1} of 20", *lists, scale=1.7320508e-4)  # of no whole microseconds
+        case = _case(
+            f"drawn at random, {number + 1} of 20", *lists, scale=1.7320508e-4
+        )  # not a whole number of microseconds
         yield case._replace(line="20 drawn at random: right" * (number == 19))
 
 

@@ -1,4 +1,4 @@
-"""Exercise 8 of lab 08: micro-batches weighted by their samples, sent once, clipped as a whole."""
+"""Check exercise 8 of lab 08: weight micro-batches by their samples, send once, and clip all gradients together."""
 
 from collections import deque
 from contextlib import contextmanager
@@ -21,28 +21,28 @@ from labs_helpers.data_parallel.lab08 import exercises
 from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.step_mistakes import gradients_of, mistakes, norms, right_step
 
-CASES = (  # name, for each rank its micro-batches' samples, the largest norm
+CASES = (  # name, the samples of each rank's micro-batches, max_norm
     ("2 ranks, 3 equal micro-batches, nothing to clip", [[4, 4, 4], [4, 4, 4]], 1e6),
     ("2 ranks, 3 equal micro-batches, clipped", [[4, 4, 4], [4, 4, 4]], 0.6),
     ("2 ranks, micro-batches of different sizes", [[5, 1, 3], [2, 4, 3]], 0.25),
     ("3 ranks, one micro-batch", [[4], [4], [4]], 1e6),
     ("1 rank", [[3, 2]], 0.5),
 )
-SILENT = "in no_sync()"  # a backward pass; others are "sending"
-EARLY = "a backward pass outside of no_sync() sends: all but the last stand within it"
-CHANGED = "gradients are changed while they are under way to the other ranks: clip the mean, after finish()"
-ALL_SILENT = "the last backward pass stands in no_sync() too: backward sends nothing, and all is left to finish()"
-TOGETHER = "a micro-batch goes forward and backward before the next one: else all their activations stay in memory"
+SILENT = "in no_sync()"  # the kind of a backward pass; the other kind is "sending"
+EARLY = "a backward pass outside of no_sync() sends: run all but the last one inside"
+CHANGED = "gradients change while they are being sent to the other ranks: clip the mean, after finish()"
+ALL_SILENT = "the last backward pass is in no_sync() too: backward sends nothing, and finish() has to send everything"
+TOGETHER = "run forward and backward before the next micro-batch; otherwise, all activations stay in memory"
 ERRORS = (
     (TOUCHED, EARLY),
     (r"negative|arrived twice", EARLY),
-    (r"IndexError|pop from empty", "there may be one micro-batch alone"),
+    (r"IndexError|pop from empty", "there may be only one micro-batch"),
 )
-ADVICE = "one rank, two micro-batches of 1 and 3 samples: work out the mean by hand"
+ADVICE = "for one rank and two micro-batches of 1 and 3 samples, calculate the mean by hand"
 
 
 def float32_sums(found, right: np.ndarray) -> float:
-    """The bound of what a backward pass in float32 rounds."""
+    """Return a bound for the rounding errors of a backward pass in float32."""
     return 2.5e-5 * np.abs(right).max()
 
 
@@ -98,7 +98,7 @@ def _call(student, group, batches, max_norm, seen):
 
     def loss_of(batch):
         if torch.is_grad_enabled() and next(calls) > len(seen):
-            raise Wrong("", "calls loss_of before the backward pass of the micro-batch before", cause=TOGETHER)
+            raise Wrong("", "calls loss_of before the previous micro-batch's backward pass", cause=TOGETHER)
         if len(batch) > max(map(len, batches)):
             raise Wrong("", "calls loss_of with more samples than any micro-batch has", cause=TOGETHER)
         return (batch @ weight + bias).square().mean()
@@ -107,14 +107,16 @@ def _call(student, group, batches, max_norm, seen):
     returned = student(given, loss_of, [weight, bias], counted_finish, counted_no_sync, max_norm)
     if len(given) != len(before) or not all(map(torch.equal, given, before)):
         cause = "pop() and reverse() change a list, and *= a tensor: work on copies"
-        raise Wrong("", "has changed micro_batches, which has to stay as it is", cause=cause)
+        raise Wrong("", "has changed micro_batches", cause=cause)
     grads = [torch.full_like(p, torch.nan) if p.grad is None else p.grad for p in (weight, bias)]
     return torch.cat([one.detach().reshape(-1).clone() for one in grads]), returned
 
 
 def _averaging(parameters, group):
-    """(finish, no_sync) by the library, as exercise 6 has them with a bucket per parameter: its reference is not in
-    every hand-out."""
+    """Return the library's (finish, no_sync) with one bucket per parameter, like exercise 6.
+
+    Some hand-outs lack the reference of exercise 6.
+    """
     arrivals = Arrivals([FlatBucket([p]) for p in parameters], partial(send, hook=average, group=communication(group)))
     return lambda: deque(arrivals.finish(), maxlen=0), arrivals.paused
 
@@ -122,18 +124,18 @@ def _averaging(parameters, group):
 def _expect_calls(case, rank, seen, wanted):
     passes, finished = [one for one in seen if one != "finish"], seen.count("finish")
     if finished != 1:
-        cause = "finish() belongs after the loop: once per step"
+        cause = "call finish() after the loop, once per step"
         if not finished:
-            cause = "finish() is missing after the last backward pass: nothing is averaged"
+            cause = "finish() is missing after the last backward pass, so nothing is averaged"
         raise Wrong(case, f"rank {rank}: finish() is called {finished} times", cause=cause)
     if len(passes) != len(wanted):
-        cause = "a micro-batch is in the loop, and after it once more"
+        cause = "a micro-batch is processed in the loop, and again after it"
         if len(passes) < len(wanted):
-            cause = "a micro-batch is left out, or its loss has no graph any more"
+            cause = "a micro-batch is left out, or its loss is detached from the graph"
         found = f"rank {rank} makes {len(passes)} backward passes for {len(wanted)} micro-batches"
         raise Wrong(case, found, cause=cause)
     if seen[-1] != "finish":
-        cause = "finish() belongs after the last one"
+        cause = "call finish() after the last backward pass"
         raise Wrong(case, f"rank {rank}: a backward pass comes after finish()", cause=cause)
     if passes != wanted:
         cause = EARLY if SILENT in passes else "without no_sync() every backward pass sends"
@@ -142,7 +144,7 @@ def _expect_calls(case, rank, seen, wanted):
 
 
 def _passes(batches) -> list[str]:
-    """How each backward pass has to be made."""
+    """Return the right kind of each backward pass."""
     return [SILENT] * (len(batches) - 1) + ["sending"]
 
 
@@ -151,5 +153,5 @@ def _number(case, rank, returned) -> float:
         return float(returned)
     except (TypeError, ValueError):
         cause = "the norm is not returned" if returned is None else ""
-        found = f"rank {rank} returned {returned!r:.60}; the norm before clipping is asked for"
+        found = f"rank {rank} returned {returned!r:.60} instead of the norm before clipping"
         raise Wrong(case, found, cause=cause) from None

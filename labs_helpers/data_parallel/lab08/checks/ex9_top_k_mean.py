@@ -1,4 +1,4 @@
-"""The transfer exercise of lab 08: each rank sends its largest entries, and keeps what it has not sent."""
+"""Check the transfer exercise of lab 08: each rank sends its largest entries, and keeps the others."""
 
 from functools import partial
 from itertools import product
@@ -14,7 +14,7 @@ from labs_helpers.data_parallel.lab08.checks.on_ranks import on_ranks
 from labs_helpers.data_parallel.lab08.checks.top_k_mistakes import mistakes, run
 
 BITS = "3 ranks, sums that are rounded"
-ZEROS = "3 ranks, of which rank 0 has fewer gradients than entries to send"
+ZEROS = "3 ranks, with fewer than k nonzero gradients on rank 0"
 CASES = (  # name, ranks, groups, n, k
     ("4 ranks, 3 of 10 entries", 4, None, 10, 3),
     ("4 ranks, 2 of 7 entries", 4, None, 7, 2),
@@ -26,21 +26,21 @@ CASES = (  # name, ranks, groups, n, k
 )
 STEPS = 3
 FAR = "2 ranks, 1 of 16,777,218 entries"
-NO_INTEGERS = "float32 has whole numbers up to 2²⁴ alone; int32 is asked for"
-LONG = "positions travel as int64, 8 bytes each, as topk gives them: .int() makes them int32"
-DENSE = "the whole vector travels; the entries alone are to be sent"
-STUCK = "every rank sends k entries by the same collectives; a threshold gives another number on each"
-ADVICE = "two ranks, k = 1, gradients [3, −5] and [4, 1]: write down flat and residual of both after two steps"
-SAME = "the ranks add up in different orders; the order of the ranks is the same for all"
+NO_INTEGERS = "float32 represents all whole numbers only up to 2²⁴: send positions as int32"
+LONG = "positions are sent as int64, 8 bytes each, as topk returns them: .int() makes them int32"
+DENSE = "the whole vector is sent; send only the k entries"
+STUCK = "every rank has to send k entries by the same collectives; a threshold selects a different number on each"
+ADVICE = "for two ranks, k = 1, gradients [3, −5] and [4, 1], write down flat and residual after two steps"
+SAME = "the ranks add in different orders; add in rank order on all of them"
 ERRORS = (
     (
         r"index_add_\(\): self|Index put requires",
-        "values and flat have one dtype, and index_add_ takes int32 or int64 positions; flat[…] = takes int64",
+        "values need the dtype of flat; index_add_ accepts int32 or int64 positions, and flat[…] = needs int64",
     ),
-    (INDEX_DTYPE, "positions of int32 are sent; as an index PyTorch may want int64: places.long()"),
-    (INDEX_OUTSIDE, "positions are not those that were sent: read before wait(), or not received on this rank"),
+    (INDEX_DTYPE, "positions are sent as int32, but an index may have to be int64: places.long()"),
+    (INDEX_OUTSIDE, "the positions are wrong: they were read before wait(), or not received on this rank"),
     (r"^Mismatch: all_gather\w*: elements", STUCK),
-    (r"selected index k out of range", "topk takes k of the whole vector, along its only dimension"),
+    (r"selected index k out of range", "call topk on the whole vector, along its only dimension"),
 )
 
 
@@ -63,11 +63,14 @@ def top_k_mean(student):
                 _expect_sent(case, rank, ran.of(rank), n, k, len(members))
         if not any(call.dtype.startswith(("int", "uint")) for call in ran.of(0)):
             _expect_far(student)
-        yield f"{case}, {STEPS} steps: a rank sends {8 * k} bytes per step, and all gradients have {4 * n}"
+        yield f"{case}, {STEPS} steps: a rank sends {8 * k} of {4 * n} bytes per step"
 
 
 def _expect_far(student):
-    """Positions that float32 does not have, for an answer that sends no integers; their bits in a float are exact."""
+    """Check positions beyond float32's whole numbers, for an answer that sends no integers.
+
+    An answer may also send the bits of an integer as a float, which is exact.
+    """
     far = 2**24 + 1
 
     def call(student, group, rank):
@@ -82,22 +85,24 @@ def _expect_far(student):
 
 
 def _draw(n, rank, step, case):
-    """Whole numbers of different magnitudes, the largest negative every second time; their sums are exact, but for one
-    case."""
+    """Draw whole numbers of different magnitudes; the largest is negative in every second step.
+
+    Their sums are exact, except in one case.
+    """
     generator = torch.Generator().manual_seed(100 * step + rank)
     signs = torch.randint(0, 2, (n,), generator=generator) * 2.0 - 1
     values = torch.randperm(997, generator=generator)[:n] + 1.0
     values[values.argmax()] *= -signs[values.argmax()] * (-1) ** step
     values *= signs
     if case == BITS:
-        values /= 7  # a sum of three such depends on its order
+        values /= 7  # the sum of three such numbers depends on its order
     if case == ZEROS and rank == 0:
         values[2:] = 0
     return values
 
 
 def _call(student, group, gradients, k):
-    """What is left after each step."""
+    """Return flat and residual after each step."""
     residual, left = torch.zeros_like(gradients[0]), []
     for own in gradients:
         flat = own.clone()
@@ -109,7 +114,7 @@ def _call(student, group, gradients, k):
 def _expect_sent(case, rank, calls, n, k, p):
     per_step = len(calls) // STEPS
     for mine in (calls[i * per_step : (i + 1) * per_step] for i in range(STEPS if p > 1 else 0)):
-        # Of a gather into one tensor and of one into a list all p tensors are counted; of p broadcasts one is its own.
+        # An all-gather counts the tensors of all p ranks, and so do p broadcasts; a rank's share is 1/p.
         shared = ("all_gather", "broadcast")
         sent = sum(call.nbytes * (1 if call.name.startswith(shared) else p) for call in mine) / p
         dtypes = {call.dtype for call in mine}
@@ -117,15 +122,15 @@ def _expect_sent(case, rank, calls, n, k, p):
             raise Wrong(case, f"the values are right, but rank {rank} sends positions in float32", cause=NO_INTEGERS)
         told = f"rank {rank} sends {sent:.0f} bytes per step: {', '.join(map(str, mine))}; {8 * k} are"
         if sent < 8 * k:
-            cause = "values in float32 and positions in int32 have 4 bytes each: fewer are not exact"
+            cause = "values in float32 and positions in int32 take 4 bytes each; fewer bytes are not exact"
             raise Wrong(case, f"{told} asked for", cause=cause)
         if sent > 8 * k:
             whole = any(call.name == "all_reduce" and call.elements >= n for call in mine)
             causes = (
-                ("uint8" in dtypes, "objects are pickled: more bytes than the tensors have"),
+                ("uint8" in dtypes, "objects are pickled, which takes more bytes than the tensors"),
                 (any(call.dtype == "int64" and call.elements == k * p for call in mine), LONG),
                 (whole or sent >= 4 * n * (1 if n > 2 * k else 2), DENSE),
                 ("float64" in dtypes, "values travel in float64"),
-                (len(mine) > 2, "two messages are enough: every rank knows k, and how many ranks there are"),
+                (len(mine) > 2, "two messages are enough: every rank knows k and the number of ranks"),
             )
             raise Wrong(case, f"the values are right, but {told} enough", cause=first_of(causes))

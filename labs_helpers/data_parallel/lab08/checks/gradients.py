@@ -1,4 +1,4 @@
-"""Gradients after averaging, compared rank by rank; a mistake may concern some of the parameters alone."""
+"""Compare averaged gradients rank by rank, and name mistakes that affect only some of the parameters."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from labs_helpers.data_parallel.lab08.checks.gradient_mistakes import Candidate,
 from labs_helpers.data_parallel.lab08.checks.replicas import Part
 from labs_helpers.practice.process_groups import ProcessRun
 
-UNREAD = "not a number: it was read before the all-reduce was done; wait() on its handle first"
-ON_ONE = "reduce leaves the sum on one rank alone; all_reduce brings it to all"
-FROZEN = "a frozen parameter has requires_grad False, and is left alone"
-OVERFLOWN = "what has overflowed on one rank has to reach all: by it a step is left out, as lab 01's loss scaler does"
+UNREAD = "NaN, which marks a result that was read before the all-reduce was done: call wait() on its handle first"
+ON_ONE = "reduce delivers the sum to one rank only; all_reduce delivers it to all"
+FROZEN = "a frozen parameter has requires_grad False: leave its .grad unchanged"
+OVERFLOWN = "an overflow on one rank has to reach all ranks, so that they skip the step, like lab 01's loss scaler"
 KINDS = {
-    "transposed": "the parameter that lies transposed in memory",
+    "transposed": "the transposed parameter",
     "tied": "the weight that two layers share",
     "unused": "the parameters that not every rank has used",
     "idle": "the parameter that no rank has used",
 }
-Scopes = Mapping[str, set[str]]  # what a set of names is called
-Special = Mapping[tuple[str, str], str]  # (what the wrong ones are called, a sentence) → a better sentence
+Scopes = Mapping[str, set[str]]  # a name for a set of parameters
+Special = Mapping[tuple[str, str], str]  # (the name of the wrong parameters, a sentence) → a better sentence
 
 
 def gradients() -> Comparison:
-    """A comparison of what ranks have in .grad."""
+    """Return a comparison of the ranks' .grad."""
     causes = (_of_frozen, _overflown, fewer_bits, scaled)
     advice = "print rank, name and .grad before and after each collective, on two ranks"
     return Comparison("rank {0}: {1}.grad", bound=rounded(2), otherwise=causes, advice=advice)
@@ -52,8 +52,8 @@ def expect_means(
 ) -> None:
     """Raise Wrong unless every rank's gradients are the means of `own` over its group, and frozen parameters have none.
 
-    run: what has left `found`. before: `own` of the step before. more: causes of this exercise, whatever is wrong.
-    unread: the cause of a NaN.
+    run: the run that produced `found`. before: `own` of the previous step. more: candidates of this exercise, which
+    cover all parameters. unread: the cause of a NaN.
     """
     groups = groups or [range(len(own))]
     frozen = {part.name: None for part in parts if part.kind == "frozen"}
@@ -71,7 +71,7 @@ def expect_means(
 
 
 def not_a_number(sentence: str, found: Tree, right: Tree) -> tuple[str, Tree]:
-    """A candidate for what is right where it is a number: a rank holds NaN while communication is under way."""
+    """Return a candidate that equals `right` except for NaN: a tensor holds NaN until its communication is done."""
 
     def nan(x):
         return x is not None and x.is_floating_point() and bool(x.isnan().any())
@@ -88,9 +88,9 @@ def of_wrong(
     scopes: Scopes,
     special: Special,
 ) -> Iterator[Candidate]:
-    """Yield the candidates as mistakes of those tensors alone that are wrong on some rank, all others right.
+    """Yield the candidates restricted to the tensors that are wrong on some rank; the others are right.
 
-    The sentence says which, where `scopes` or their kind has a name for them, or they are two at most.
+    The sentence names these tensors if `scopes` or their kind has a name for them, or if there are at most two.
     """
 
     def of_all(tree, name):
@@ -106,18 +106,18 @@ def of_wrong(
         named = " and ".join(inside)
     scope = named or ", ".join(sorted(some)) * (len(some) <= 2)
     for said, tree in candidates:
-        text = special.get((scope, said)) or (f"of {scope} alone: {said}" if scope else said)
+        text = special.get((scope, said)) or (f"only in {scope}: {said}" if scope else said)
         yield text, partial(_within, changed, tree, right)
 
 
 def _within(names: set[str], tree: Tree | Callable[[], Tree], right: Tree) -> Tree:
-    """`right` with the tensors of these names from `tree`."""
+    """Return `right` with the tensors of these names replaced by those of `tree`."""
     made = tree() if callable(tree) else tree
     return {r: {n: made[r][n] if n in names else x for n, x in one.items()} for r, one in right.items()}
 
 
 def _scopes_of(parts: Sequence[Part]) -> dict[str, set[str]]:
-    """What the parameters of each special kind, or dtype, are called."""
+    """Return a name for the parameters of each special kind or dtype, and the set of these parameters."""
     scopes: dict[str, set[str]] = {}
     for part in parts:
         if part.kind in KINDS:

@@ -1,4 +1,4 @@
-"""What exercises 4 and 6 of lab 08 share: training steps on practice ranks, whose gradients are averaged by hooks."""
+"""Run training steps of exercises 4 and 6 of lab 08, in which hooks average the gradients, on practice ranks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from labs_helpers.practice.process_groups import ProcessRun, mark
 
 
 class Pass(NamedTuple):
-    """A backward pass. own: each rank's gradients. late: of each rank, what arrives last. sync: it sends."""
+    """A backward pass. own: gradients per rank. late: per rank, the names that arrive last. sync: whether it sends."""
 
     own: Everyone
     late: Sequence[Sequence[str]] = ()
@@ -27,16 +27,16 @@ class Pass(NamedTuple):
 
 
 class Step(NamedTuple):
-    """passes, finish(), and then zero_grad(set_to_none)."""
+    """A training step: the passes, finish(), and zero_grad(set_to_none)."""
 
     passes: Sequence[Pass]
     set_to_none: bool = True
 
 
 class Training(NamedTuple):
-    """Steps of a model of these parts. buckets: the names that travel together, in the order of sending.
+    """Training steps of a model with these parts. buckets: names per message, in the order of sending.
 
-    stuck: the cause of collectives that do not match; later: of whatever is raised after so many steps that went well.
+    stuck: the cause if collectives do not match. later: by the number of completed steps, the causes of an error then.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Training(NamedTuple):
     steps: Sequence[Step]
     buckets: Sequence[Sequence[str]]
     groups: Groups | None = None
-    stuck: str | Sequence[str] = "what is sent depends on the rank"
+    stuck: str | Sequence[str] = "the calls depend on the rank"
     later: Mapping[int, Sequence[str]] = {}
 
 
@@ -56,17 +56,17 @@ def train(
     errors: Sequence[tuple[str, str]],
     again: str = "",
 ) -> ProcessRun:
-    """Run the steps; run.results: of each rank, for each step, (.grad by name, the memory that each lies in).
+    """Run the steps. run.results has, per rank and step, (.grad by name, the address of each one's memory).
 
-    wrap(answer, model, group) → (finish, no_sync), made by the answer as this rank has it. again: the cause of what is
-    raised after steps that went well, where more hooks are registered by then than `wrap` has left. Raises Wrong.
+    wrap(answer, model, group): calls this rank's copy of the answer and returns (finish, no_sync). again: the cause of
+    an error in a later step, if the answer has registered more hooks since `wrap` returned. Raises Wrong.
     """
-    done = [0] * training.size  # steps
-    models: list[tuple[torch.nn.Module, int]] = []  # with their hooks
+    done = [0] * training.size  # completed steps
+    models: list[tuple[torch.nn.Module, int]] = []  # each with its number of hooks
 
     def on_rank(answer, group, rank):
         model = replicas.replica(training.parts)
-        for name, p in replicas.trained(model).items():  # before the student's own hooks, so that it comes first
+        for name, p in replicas.trained(model).items():  # registered before the student's hooks, so that it runs first
             p.register_post_accumulate_grad_hook(lambda _, name=name: mark(group, f"arrived {name}"))
         before = replicas.copies(model)
         finish, no_sync = wrap(answer, model, group)
@@ -104,7 +104,7 @@ def _hooks(model: torch.nn.Module) -> int:
 
 
 def sums_of(passes: Sequence[Pass]) -> list[dict[str, torch.Tensor | None]]:
-    """Return each rank's gradients of all passes together; None where it has none in any."""
+    """Return the sum of each rank's gradients over all passes; None if a parameter has no gradient in any."""
 
     def added(some):
         return sum(one for one in some if one is not None) if any(one is not None for one in some) else None
@@ -123,7 +123,10 @@ def expect_steps(
     scopes: Scopes | None = None,
     unread: str = UNREAD,
 ) -> None:
-    """Raise Wrong unless every step leaves the means over the groups. special, more: as in `expect_means`, by step."""
+    """Raise Wrong unless every step leaves the means over the groups.
+
+    special, more: functions of the step's number that return the arguments of `expect_means`.
+    """
     for number, step in enumerate(training.steps):
         name, found = f"{training.name}, step {number + 1}", [left[number][0] for left in run.results]
         own = sums_of(step.passes)

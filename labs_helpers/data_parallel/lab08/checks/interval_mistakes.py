@@ -1,4 +1,4 @@
-"""What goes wrong with intervals: exercise 7 of lab 08 with one mistake each."""
+"""Measure intervals with one mistake each, as answers to exercise 7 of lab 08 do."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def span(intervals):
 
 
 def shared(pairs, least=0):
-    """The sum of what both of every pair of intervals have."""
+    """Return the total overlap of the pairs of intervals."""
     return sum(max(least, min(b, d) - max(a, c)) for (a, b), (c, d) in pairs)
 
 
 def alone(compute, communication, least=0):
-    """What is left of the messages without their shares with every compute interval."""
+    """Return the messages' time less their overlaps with every compute interval."""
     return total(communication) - shared(((x, y) for x in communication for y in compute), least)
 
 
 def _less_one(compute, communication, pick):
-    """What is left of each message without one of its shares, of those above 0."""
+    """Return the messages' time less one overlap per message, which `pick` chooses from those above 0."""
     shares = ([shared([(x, y)]) for y in compute] for x in communication)
     return total(communication) - sum(pick([one for one in some if one > 0] or [0]) for some in shares)
 
 
 def _whole(compute, communication, within=False):
-    """The messages that no compute interval touches, or that lie within none."""
+    """Return the time of the messages that overlap no compute interval; within: that lie inside none."""
 
     def hidden(a, b):
         return any(c <= a and b <= d if within else c < b and a < d for c, d in compute)
@@ -52,10 +52,10 @@ def _whole(compute, communication, within=False):
 
 
 def _walk(compute, communication, counts=lambda sends, computes: sends and not computes, between=None, how=""):
-    """Go from moment to moment. counts: whether the time to the next is exposed.
+    """Walk from moment to moment. counts(sends, computes): whether the piece up to the next moment is exposed.
 
-    between: whose moments, in place of both lists'. how: 'flags': what has ended once has ended, however many run;
-    'strict': an interval covers what lies within it alone.
+    between: intervals whose moments replace those of both lists. how: with 'flags', the end of one interval ends all;
+    with 'strict', an interval covers a piece only if it starts before and ends after it.
     """
     whose = [*compute, *communication] if between is None else between
     pieces = list(pairwise(sorted({t for interval in whose for t in interval})))
@@ -73,7 +73,7 @@ def _walk(compute, communication, counts=lambda sends, computes: sends and not c
 
 
 class Lists:
-    """c, m: compute intervals and messages; C, M: merged. sent, exposed, hidden: what is right."""
+    """Compute intervals c and messages m, merged as C and M, with the right times: sent, exposed, hidden."""
 
     def __init__(self, c, m, merge=merged):
         self.c, self.m, self.C, self.M = c, m, merge(c), merge(m)
@@ -81,28 +81,31 @@ class Lists:
         self.hidden, self.right = self.sent - self.exposed, (self.sent, self.exposed)
 
 
-FLAGS = "several may run at once: what begins and ends is counted, and not only noted as running or not"
+FLAGS = "several intervals may run at the same time: count them, a flag is not enough"
 ROUNDED = "the seconds are rounded"
-TWICE = "time that two messages share is counted twice: merge the messages first"
-TAKEN = "compute intervals that overlap are taken off twice: merge them first"
+TWICE = "time that two messages share counts twice: merge the messages first"
+TAKEN = "overlapping compute intervals are subtracted twice: merge them first"
 NEITHER = "neither list is merged: time that two intervals share counts twice"
-TOTALS = "it is a difference of two totals; compute hides communication only where both run at the same time"
-ANY = "a message counts as hidden as soon as it meets any computation"
-WHOLE = "a message that is hidden in part counts as exposed in whole"
-AGAINST_ONE = "each message is held against one compute interval alone"
-IDLE = "time in which nothing communicates counts as exposed"
-MOMENTS = "moments at which computing begins or ends are moments too: between two, nothing changes"
-LATER_END = "an interval within another ends before it: the end of what is merged is the later of the two"
-BY_END = "intervals are sorted by their ends; merging needs them by their beginnings"
-UNSORTED = "intervals are merged as they stand; they come in any order: sort them first"
-ONE_EMPTY = "where one of the lists is empty the other still counts"
+TOTALS = "the difference of two totals: compute hides communication only while both run"
+ANY = "a message counts as hidden if it overlaps any computation at all"
+WHOLE = "a partly hidden message counts as fully exposed"
+AGAINST_ONE = "each message is compared with only one compute interval"
+IDLE = "time without any communication counts as exposed"
+MOMENTS = "the starts and ends of compute intervals are moments too"
+LATER_END = "an interval inside another ends first: the merged interval keeps the later end"
+BY_END = "intervals are sorted by their ends; merging needs them sorted by their starts"
+UNSORTED = "intervals are merged in the order given, which may be any: sort them first"
+ONE_EMPTY = "if one list is empty, the other still counts"
 BOTH_NUMBERS = (  # functions of `Lists` that return both numbers
-    ("(communicating, exposed) is returned the other way round", lambda x: (x.exposed, x.sent)),
+    ("the two numbers are swapped: return (communicating, exposed)", lambda x: (x.exposed, x.sent)),
     ("compute and communication are swapped", lambda x: (total(x.C), alone(x.M, x.C))),
-    ("the first number is the hidden time, not all of it", lambda x: (x.hidden, x.exposed)),
-    ("the first number is the time in which anything runs", lambda x: (total(merged(x.c + x.m)), x.exposed)),
-    ("it is the time from the first beginning to the last end, with the gaps", lambda x: (span(x.m), x.exposed)),
-    ("in ms; seconds are asked for", lambda x: (1e3 * x.sent, 1e3 * x.exposed)),
+    ("the first number is the hidden time, not the whole time of communication", lambda x: (x.hidden, x.exposed)),
+    ("the first number is the time during which anything runs", lambda x: (total(merged(x.c + x.m)), x.exposed)),
+    (
+        "the first number runs from the first start to the last end, including the gaps",
+        lambda x: (span(x.m), x.exposed),
+    ),
+    ("the numbers are in milliseconds, not in seconds", lambda x: (1e3 * x.sent, 1e3 * x.exposed)),
     (TWICE, lambda x: (total(x.m), alone(x.C, x.m))),
     (TWICE, lambda x: (total(x.m), x.exposed)),
     (NEITHER, lambda x: (total(x.m), alone(x.c, x.m))),
@@ -115,7 +118,10 @@ BOTH_NUMBERS = (  # functions of `Lists` that return both numbers
     (IDLE, lambda x: _walk(x.c, x.m, counts=lambda sends, computes: not computes)),
     (IDLE, lambda x: _walk(x.c, x.m, counts=lambda sends, computes: sends != computes)),
     (FLAGS, lambda x: _walk(x.c, x.m, how="flags")),
-    ("an interval that begins or ends where a piece does covers it too: <=", lambda x: _walk(x.c, x.m, how="strict")),
+    (
+        "an interval that starts or ends together with a piece covers it too: use <=",
+        lambda x: _walk(x.c, x.m, how="strict"),
+    ),
     (ROUNDED, lambda x: (round(x.sent, 3), round(x.exposed, 3))),
     (ROUNDED, lambda x: (round(x.sent, 6), round(x.exposed, 6))),
     (ROUNDED, lambda x: (int(1e6 * x.sent) / 1e6, int(1e6 * x.exposed) / 1e6)),
@@ -123,7 +129,7 @@ BOTH_NUMBERS = (  # functions of `Lists` that return both numbers
 )
 EXPOSED = (  # the second alone
     ("the second number is the hidden time, not the exposed one", lambda x: x.hidden),
-    ("the second number is a share; seconds are asked for", lambda x: x.exposed / (x.sent or 1)),
+    ("the second number is a fraction, not a time in seconds", lambda x: x.exposed / (x.sent or 1)),
     (TWICE, lambda x: alone(x.C, x.m)),
     (TAKEN, lambda x: alone(x.c, x.M)),
     (TAKEN, lambda x: max(0, alone(x.c, x.M))),
@@ -132,21 +138,21 @@ EXPOSED = (  # the second alone
     (TOTALS, lambda x: max(0, total(x.m) - total(x.c))),
     *((ANY, lambda x, of=of: _whole(x.c, of(x))) for of in (operator.attrgetter("m"), operator.attrgetter("M"))),
     (WHOLE, lambda x: _whole(x.C, x.M, within=True)),
-    ("a message may meet several compute intervals", lambda x: _less_one(x.C, x.M, pick=lambda shares: shares[0])),
+    ("a message may overlap several compute intervals", lambda x: _less_one(x.C, x.M, pick=lambda shares: shares[0])),
     (AGAINST_ONE, lambda x: x.sent - shared(zip(x.M, x.C, strict=False))),
     (AGAINST_ONE, lambda x: _less_one(x.C, x.M, pick=max)),
-    ("what intervals share is never below 0: max(0, …)", lambda x: alone(x.C, x.M, least=-inf)),
-    ("only the first compute interval is looked at", lambda x: alone(x.c[:1], x.M)),
+    ("the overlap of two intervals is never negative: max(0, …)", lambda x: alone(x.C, x.M, least=-inf)),
+    ("only the first compute interval is used", lambda x: alone(x.c[:1], x.M)),
     ("nothing is hidden: all communication is counted as exposed", lambda x: x.sent),
     ("everything is hidden: the second number is always 0", lambda x: 0),
 )
 BY_ENDS = partial(sorted, key=operator.itemgetter(1))
-MERGES = (  # how lists are merged wrongly, alone or both
+MERGES = (  # wrong ways to merge
     (UNSORTED, partial(merged, order=list)),
     (BY_END, partial(merged, order=BY_ENDS)),
     (LATER_END, partial(merged, keep=lambda new, _: new)),
 )
-FORMS = (  # what comes of it, of the right lists x and of the wrong ones y
+FORMS = (  # answers that use the right lists x and the wrongly merged lists y
     lambda x, y, merge: y.right,
     lambda x, y, merge: (y.sent, total(merge(x.c + x.m)) - total(y.C)),
     lambda x, y, merge: (y.sent, alone(x.C, y.M)),
@@ -166,7 +172,7 @@ MISTAKES = [
     *((said, lambda c, m, function=function: (Lists(c, m).sent, function(Lists(c, m)))) for said, function in EXPOSED),
 ]
 ERRORS = (
-    (r"cannot unpack|not enough values|too many values", "each list has pairs (start, end)"),
-    (r"max\(\) (arg|iterable)|min\(\) (arg|iterable)", "a list may be empty: max and min take default="),
-    (r"IndexError: list index", "a list may be empty, and its last interval has no next one"),
+    (r"cannot unpack|not enough values|too many values", "each list holds pairs (start, end)"),
+    (r"max\(\) (arg|iterable)|min\(\) (arg|iterable)", "a list may be empty: give max and min a default="),
+    (r"IndexError: list index", "a list may be empty, and its last interval has no successor"),
 )

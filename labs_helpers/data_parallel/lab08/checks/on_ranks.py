@@ -1,4 +1,4 @@
-"""How lab 08 runs answers on ranks, and what its error messages mean."""
+"""Run lab 08's answers on practice ranks, and explain their error messages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from labs_helpers.course.verdict.messages.torch import GRAD_DTYPE, SIZES_DIFFER
 from labs_helpers.practice.process_groups import practice_process_groups
 
 NONE = r"'NoneType' object (?!has no attribute '(wait|is_completed)')"
-ERRORS = (  # pairs (pattern, cause); those of an exercise come before them
+ERRORS = (  # pairs (pattern, cause); an exercise's own pairs take precedence
     NAMES_OF_RANKS,
     (
         r"'NoneType'[\s\S]*line \d+: .*(all_reduce|broadcast|all_gather)\([^\n]*\)\s*(/|\.(?!wait))",
-        "a collective changes the tensor that it is given, and returns None",
+        "a collective changes its tensor in place, and returns None",
     ),
     (
         SIZES_DIFFER + r"[\s\S]*line \d+: .*(\.(remove|index|count)\(| in )",
@@ -24,11 +24,11 @@ ERRORS = (  # pairs (pattern, cause); those of an exercise come before them
         f"{NONE}|{NOT_A_TENSOR}[\\s\\S]*NoneType|unsupported operand .*'NoneType'",
         "a .grad is None where this rank has not used a parameter, or where it is frozen",
     ),
-    (r"expected a non-empty", "there may be nothing to send"),
-    (GRAD_DTYPE, "a .grad has its parameter's dtype, and a flat tensor has one dtype: make one for each"),
-    (r"context manager protocol", "return no_sync itself, without brackets; `with no_sync():` calls it"),
+    (r"expected a non-empty", "the list of gradients may be empty"),
+    (GRAD_DTYPE, "a .grad has its parameter's dtype, and a flat tensor has a single dtype: make one per dtype"),
+    (r"context manager protocol", "return no_sync itself, without parentheses; `with no_sync():` calls it"),
 )
 
 
-# `call` makes each rank's tensors, and looks itself at what nobody waited for.
+# Each exercise's `call` makes its own tensors, and checks itself that every handle was waited for.
 on_ranks = partial(on_practice_ranks, ranks=practice_process_groups, messages=ERRORS, unwaited="", copies=False)

@@ -1,4 +1,4 @@
-"""Models to average: parameters of every kind, whose gradients tell which rank and which step they came from."""
+"""Models with parameters of every kind, whose gradients show which rank and which step produced them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from labs_helpers.course.verdict import Wrong
 
 
 class Part(NamedTuple):
-    """A parameter. kind: what is special about it, if anything: 'transposed', 'tied', 'frozen', 'unused' or 'idle'.
+    """A parameter. kind: '', 'transposed', 'tied', 'frozen', 'unused' or 'idle'.
 
-    tied: `output.weight` is the same parameter. unused: by odd ranks, idle: by all ranks, in a step.
+    tied: `output.weight` is the same parameter. unused: odd ranks do not use it in a step. idle: no rank uses it.
     """
 
     name: str
@@ -27,7 +27,7 @@ PLAIN = (
     Part("first.weight", (3, 4)),
     Part("first.bias", (4,)),
     Part("last.weight", (4, 5)),
-    Part("last.bias", (4,)),  # shaped as the first
+    Part("last.bias", (4,)),  # the same shape as first.bias
 )
 FIRST, LAST = PLAIN[:2], PLAIN[2:]
 TRANSPOSED = (*FIRST, Part("middle.weight", (4, 3), "transposed"), *LAST)
@@ -48,7 +48,7 @@ Gradients = Mapping[str, Tensor | None]
 
 
 def replica(parts: Sequence[Part], seed: int = 0) -> nn.Module:
-    """The same model for the same seed."""
+    """Build a model of these parts; the same seed gives the same values."""
     generator = torch.Generator().manual_seed(seed)
     model = nn.Module()
     for part in parts:
@@ -67,15 +67,17 @@ def replica(parts: Sequence[Part], seed: int = 0) -> nn.Module:
 
 
 def draw(parts: Sequence[Part], rank: int, step: int = 0, used: bool = True) -> dict[str, Tensor | None]:
-    """Multiples of 6, so that means over 2, 3 and 4 ranks are exact in a part's dtype, and in none of fewer bits; None
-    for what this rank does not use. used=True: an odd rank does not use what is 'unused'; False: an even one does not.
+    """Draw gradients that are multiples of 6; None for the parameters that this rank does not use.
+
+    Means over 2, 3 and 4 ranks are exact in a part's dtype, but not in a dtype with fewer bits. used: if True, odd
+    ranks do not use 'unused' parameters; if False, even ranks do not.
     """
     generator = torch.Generator().manual_seed(1000 * step + rank)
     drawn: dict[str, Tensor | None] = {}
     for part in parts:
         most = LARGEST[part.dtype]
         values = 6.0 * torch.randint(-most, most + 1, part.shape, generator=generator).double()
-        values += 6.0 * (values == 0)  # a gradient of 0 would tell nothing
+        values += 6.0 * (values == 0)  # a gradient of 0 would hide mistakes
         absent = part.kind == "idle" or (part.kind == "unused" and (rank % 2 == 1) == used)
         if part.kind != "frozen":
             drawn[part.name] = None if absent else values
@@ -87,16 +89,16 @@ def trained(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def fill(model: nn.Module, gradients: Gradients) -> None:
-    """.grad of every parameter, as backward would leave it: with its parameter's dtype and order in memory."""
+    """Set every parameter's .grad, like backward, in the parameter's dtype and memory order."""
     for name, p in trained(model).items():
         values = gradients[name]
         p.grad = None if values is None else torch.empty_like(p).detach().copy_(values)
 
 
 def backward(model: nn.Module, gradients: Gradients, late: Sequence[str] = ()) -> None:
-    """A backward pass that leaves these gradients, from the model's last parameter to the first.
+    """Run a backward pass that produces these gradients, from the model's last parameter to the first.
 
-    A tied parameter is used at both ends, so that its gradient is complete at the very end. late: names whose gradients
+    A tied parameter is used at both ends of the model, so its gradient is complete last. late: names whose gradients
     arrive last, in this order.
     """
     parameters = trained(model)
@@ -111,23 +113,23 @@ def backward(model: nn.Module, gradients: Gradients, late: Sequence[str] = ()) -
 
 
 def taken(model: nn.Module) -> dict[str, Tensor | None]:
-    """What stands in .grad now: copies."""
+    """Return copies of the parameters' .grad, by name."""
     return {name: None if p.grad is None else p.grad.detach().clone() for name, p in model.named_parameters()}
 
 
 def copies(model: nn.Module) -> dict[str, Tensor]:
-    """Return copies of its parameters, by name."""
+    """Return copies of the model's parameters, by name."""
     return {name: p.detach().clone() for name, p in model.named_parameters()}
 
 
 def expect_kept(model: nn.Module, before: Mapping[str, Tensor]) -> None:
-    """Raise Wrong, on a rank, where a parameter is not what it was `before`."""
+    """Raise Wrong on a rank if a parameter differs from its value `before`."""
     for name, p in model.named_parameters():
         if not torch.equal(p, before[name]):
-            cause = "gradients are averaged, in .grad; the parameters themselves stay"
+            cause = "average the gradients, in .grad; do not change the parameters"
             raise Wrong("", f"has changed {name}", cause=cause)
 
 
 def places(model: nn.Module) -> dict[str, int]:
-    """The memory that each .grad lies in, by name."""
+    """Return the address of each .grad's memory, by name."""
     return {name: p.grad.untyped_storage().data_ptr() for name, p in model.named_parameters() if p.grad is not None}

@@ -1,20 +1,21 @@
-"""Lab 08, exercise 1: every replica starts from rank 0's parameters and buffers."""
+"""Lab 08, exercise 1: start every replica from rank 0's parameters and buffers."""
 
 import torch.distributed as dist
 
 
 def same_start(model, group):
-    """Gives every rank's model the values of the model on rank 0 of `group`, in place.
+    """Copy the model of rank 0 of `group` into every rank's model, in place.
 
-    group: a torch.distributed process group; every rank of it calls this. A rank's number in it
-    may be another than among all ranks. The models agree in names, shapes, dtypes and order, and
-    differ in values. All that forward or evaluation reads has to be equal afterwards. A weight
-    that two layers share is sent once. Parameters and buffers stay the same objects in the same
-    memory. Some lie there with gaps, as a slice of something larger; no collective takes those.
+    group: a torch.distributed process group. Every rank in it calls this function. A rank's number
+    within the group may differ from its number among all ranks. The models agree in the names,
+    shapes, dtypes and order of their tensors, but not in the values. Afterwards, all tensors that
+    forward or evaluation reads are equal on all ranks. Send a weight that two layers share once.
+    Parameters and buffers must remain the same objects in the same memory. Some of them have gaps
+    in memory, like a slice of a larger tensor; collectives do not accept those.
     """
-    # 1. What does a model have beside the parameters that are trained?
-    # 2. dist.broadcast(tensor, group=group, group_src=0) writes rank 0's values into everybody's
-    #    tensor. What about one with gaps?
+    # 1. Which tensors does a model contain besides its trained parameters?
+    # 2. dist.broadcast(tensor, group=group, group_src=0) writes rank 0's values into every rank's
+    #    tensor. How do you send a tensor with gaps?
     ### BEGIN SOLUTION
     for tensor in [*model.parameters(), *model.buffers()]:
         values = tensor.detach().contiguous()

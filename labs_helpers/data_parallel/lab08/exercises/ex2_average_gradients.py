@@ -5,16 +5,16 @@ import torch.distributed as dist
 
 
 def average_gradients(model, group):
-    """The .grad of every trained parameter becomes the mean over the ranks of `group`.
+    """Replace the .grad of every trained parameter by its mean over the ranks of `group`.
 
-    Every rank of the group calls it after backward, and makes one all-reduce for each trained
-    parameter: a weight that two layers share is one, a frozen one (requires_grad False) is none. A
-    parameter that this rank has not used has .grad None. It counts as 0 here, and gets the mean as
-    on the other ranks. Parameters stay as they are.
+    Every rank of the group calls this function after backward, and makes one all-reduce per trained
+    parameter. Send a weight that two layers share once, and a frozen one (requires_grad False) not
+    at all. If this rank has not used a parameter, its .grad is None. Such a gradient counts as 0,
+    and receives the mean as on the other ranks. Parameters do not change.
     """
     # 1. Which parameters? Every rank has to make the same calls in the same order.
-    # 2. dist.all_reduce(tensor, group=group) writes the sum into everybody's tensor.
-    # 3. From the sum to the mean: how many ranks has this group?
+    # 2. dist.all_reduce(tensor, group=group) writes the sum into every rank's tensor.
+    # 3. Turn the sum into the mean. How many ranks are in this group?
     ### BEGIN SOLUTION
     for parameter in model.parameters():
         if parameter.requires_grad:

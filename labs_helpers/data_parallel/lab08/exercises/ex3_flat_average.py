@@ -1,20 +1,20 @@
-"""Lab 08, exercise 3: one all-reduce for all gradients."""
+"""Lab 08, exercise 3: one all-reduce for all gradients of a dtype."""
 
 import torch
 import torch.distributed as dist
 
 
 def flat_average(model, group):
-    """As average_gradients, with a single all-reduce for all gradients of a dtype.
+    """Average the gradients as in average_gradients, with one all-reduce per dtype.
 
-    The gradients of one dtype lie in one flat tensor, which is sent. Afterwards every .grad is a
-    view into it, shaped as its parameter: nothing is copied back. Which parameters count, and what
-    a .grad of None means, is as in exercise 2. A model may have parameters of several dtypes,
-    which stay as they are.
+    Copy all gradients of one dtype into one flat tensor, and send that tensor. Afterwards, every
+    .grad is a view into it, in the shape of its parameter, so nothing is copied back. Shared and
+    frozen parameters, and a .grad of None, count as in exercise 2. A model may have parameters of
+    several dtypes. Parameters do not change.
     """
-    # 1. The trained parameters, by dtype, in the same order on every rank.
-    # 2. torch.cat of what has been flattened; one all-reduce; the mean.
-    # 3. split cuts the flat tensor into views.
+    # 1. Group the trained parameters by dtype, in the same order on every rank.
+    # 2. Join the flattened gradients with torch.cat, all-reduce once, and take the mean.
+    # 3. Use split to cut the flat tensor into views.
     ### BEGIN SOLUTION
     by_dtype = {}
     for parameter in model.parameters():

@@ -1,19 +1,20 @@
-"""Lab 08, exercise 5: which gradients travel together."""
+"""Lab 08, exercise 5: divide the gradients into buckets."""
 
 
 def make_buckets(parameters, bucket_bytes, first_bytes):
-    """Lists of parameters, each a bucket, in the order in which the buckets are complete.
+    """Divide parameters into buckets; return the buckets (lists) in the order of their completion.
 
-    parameters: the trained ones in the model's order, each once; a list, which stays as it is.
-    Gradients arrive from the last parameter to the first, and buckets are filled in that order. A
-    parameter goes into the bucket of its dtype that is being filled if it fits, and into a new one
-    if not: all parameters of a bucket have one dtype, and together at most bucket_bytes, or
-    first_bytes in the bucket that is begun first. A parameter larger than that has a bucket alone.
-    A bucket is complete when its last parameter has arrived. parameter.nbytes is its size.
+    parameters: a list of the trained parameters in the model's order, each once; do not change it.
+    Gradients arrive from the last parameter to the first, and fill the buckets in this order. Each
+    dtype has its own open bucket. A parameter goes into the open bucket of its dtype if it fits,
+    and otherwise opens a new one. The parameters of a bucket therefore share one dtype. Together
+    they have at most bucket_bytes, or first_bytes in the bucket that is opened first. A parameter
+    larger than the limit gets its own bucket. A bucket is complete when its last parameter has
+    arrived. The size of a parameter is parameter.nbytes.
     """
-    # 1. For each dtype: the bucket that is being filled, and how many bytes are left in it.
-    # 2. When is a new one begun, and with how much room?
-    # 3. With several dtypes, in which order are the buckets complete?
+    # 1. For each dtype, keep the open bucket and the number of bytes left in it.
+    # 2. When do you open a new bucket, and how many bytes may it hold?
+    # 3. With several dtypes, in which order do the buckets become complete?
     ### BEGIN SOLUTION
     buckets, filling, room, arrival = [], {}, {}, {}
     for place, parameter in enumerate(reversed(parameters)):

@@ -1,4 +1,4 @@
-"""Lab 08, exercise 6: an all-reduce per bucket, as soon as it is full."""
+"""Lab 08, exercise 6: start a bucket's all-reduce as soon as the bucket is full."""
 
 from contextlib import contextmanager
 
@@ -8,20 +8,20 @@ from labs_helpers.data_parallel.lab08.bucket import Bucket
 
 
 def bucketed(model, group, buckets):
-    """(finish, no_sync): as `overlapped`, with a message per bucket, some parameters unused.
+    """Send one message per bucket, during backward if possible; return (finish, no_sync).
 
-    buckets: what make_buckets returns. A bucket is sent during backward when it and all buckets
+    buckets: the return value of make_buckets. Send a bucket during backward when it and all buckets
     before it are complete; finish() sends the rest, in the same order. A parameter that this rank
-    has not used counts as 0. After finish() every .grad is the mean, and a view into its bucket's
-    `flat`. Within `with no_sync():` backward adds to this rank's gradients, and sends nothing.
+    has not used counts as 0. After finish(), every .grad is the mean, and a view into its bucket's
+    `flat`. Inside `with no_sync():`, backward adds to this rank's gradients and sends nothing.
     """
     buckets = [Bucket(parameters) for parameters in buckets]
     bucket_of = {p: bucket for bucket in buckets for p in bucket.parameters}
-    under_way, synchronize = [], True  # handles of the buckets that have been sent, in their order
+    under_way, synchronize = [], True  # handles of the buckets sent so far, in bucket order
 
     def send(bucket):
-        """Moves the bucket's gradients into its views, and starts its all-reduce."""
-        # 1. Where can a .grad be: nowhere, in the view already, somewhere else?
+        """Move the bucket's gradients into its views, and start its all-reduce."""
+        # 1. A .grad may be None, the view itself, or another tensor. What do you do with each?
         ### BEGIN SOLUTION
         for parameter, view in zip(bucket.parameters, bucket.views, strict=True):
             if parameter.grad is None:
@@ -33,8 +33,8 @@ def bucketed(model, group, buckets):
         ### END SOLUTION
 
     def arrived(parameter):
-        """Called by autograd when parameter.grad is complete."""
-        # 2. Which buckets may go now? In which order, and when none?
+        """Autograd calls this when parameter.grad is complete."""
+        # 2. Which buckets may you send now, and in which order? When must you send none?
         ### BEGIN SOLUTION
         if not synchronize:
             return
@@ -44,7 +44,7 @@ def bucketed(model, group, buckets):
         ### END SOLUTION
 
     def finish():
-        # 3. What is left; then wait and take the mean; then all is set for the next step.
+        # 3. Send the remaining buckets, wait, take the means, and prepare the next step.
         ### BEGIN SOLUTION
         for bucket in buckets[len(under_way) :]:
             send(bucket)
@@ -58,7 +58,7 @@ def bucketed(model, group, buckets):
     @contextmanager
     def no_sync():
         nonlocal synchronize
-        # 4. Off, and on again however the block ends.
+        # 4. Switch sending off, and switch it on again however the block ends.
         ### BEGIN SOLUTION
         synchronize = False
         try:

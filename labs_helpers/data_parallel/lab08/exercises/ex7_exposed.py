@@ -1,18 +1,18 @@
-"""Lab 08, exercise 7: which communication nothing hides."""
+"""Lab 08, exercise 7: measure the communication that no computation hides."""
 
 from itertools import pairwise
 
 
 def exposed(compute, communication):
-    """(communicating, exposed) in seconds.
+    """Return (communicating, exposed), both in seconds.
 
-    compute, communication: lists of (start, end) in seconds, in any order; intervals of one list
-    may overlap, touch, or lie within each other, and a list may be empty. communicating: for how
-    long anything communicates. exposed: for how long something communicates while nothing
-    computes. The lists stay as they are.
+    compute, communication: lists of (start, end) in seconds, in any order; do not change them. The
+    intervals of one list may overlap, touch, or contain each other, and a list may be empty.
+    communicating: the time during which at least one message runs. exposed: the part of this time
+    during which nothing computes.
     """
-    # 1. Time that two messages share counts once.
-    # 2. Walk through the moments at which something begins or ends: what runs between two of them?
+    # 1. Count the time that two messages share once.
+    # 2. Sort the moments at which an interval starts or ends. What runs between two neighbors?
     ### BEGIN SOLUTION
     moments = sorted({t for interval in [*compute, *communication] for t in interval})
 

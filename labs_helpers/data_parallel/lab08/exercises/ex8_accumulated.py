@@ -4,20 +4,21 @@ import torch
 
 
 def accumulated(micro_batches, loss_of, parameters, finish, no_sync, max_norm):
-    """The gradients of one step over all micro-batches, clipped; returns their norm before that.
+    """Accumulate a step's gradients over micro-batches, clip them, and return the unclipped norm.
 
-    micro_batches: this rank's list of tensors (samples, …), some with more samples than others; it
-    stays as it is. All ranks have as many micro-batches, and as many samples in all.
-    loss_of(batch): the mean loss of its samples. parameters: the trained ones, whose .grad is None
-    at first. finish, no_sync: of exercise 6. Afterwards the .grad are the gradient of the mean loss
-    over all samples of all ranks, scaled down to max_norm if its norm is larger: what one process
-    gives for all samples together. Each micro-batch has a forward and a backward pass of its own,
-    done before the next one begins; each bucket is sent once, if possible during the last of them.
-    torch.nn.utils.clip_grad_norm_ clips, and returns the norm.
+    micro_batches: this rank's list of tensors (samples, …), which may differ in length; do not
+    change it. All ranks have the same number of micro-batches and the same total of samples.
+    loss_of(batch): the mean loss over the samples of `batch`. parameters: the trained ones, whose
+    .grad is None at first. finish, no_sync: the functions of exercise 6. max_norm: the largest norm
+    after clipping. Afterwards, each .grad is the gradient of the mean loss over all samples of all
+    ranks, scaled down if the norm of all gradients exceeds max_norm, as if one process had computed
+    all samples together. Run forward and backward on one micro-batch at a time, and finish both
+    before you begin the next. Send each bucket once, during the last backward pass if possible.
+    torch.nn.utils.clip_grad_norm_ clips, and returns the norm before clipping.
     """
-    # 1. What does a micro-batch of 3 of 8 samples contribute to the mean over 8?
-    # 2. Which of the backward passes send?
-    # 3. Of which gradients is the norm?
+    # 1. How much does a micro-batch of 3 samples contribute to the mean over 8?
+    # 2. Which backward passes send?
+    # 3. Which gradients enter the norm?
     ### BEGIN SOLUTION
     samples = sum(len(batch) for batch in micro_batches)
     for batch in micro_batches[:-1]:

@@ -1,4 +1,4 @@
-"""Hidden inputs of lab 08, on practice ranks of torch.distributed: what each rank has in the end, rank by rank."""
+"""Hidden inputs of lab 08: run each answer on practice ranks, and return the final values on each rank."""
 
 from __future__ import annotations
 
@@ -64,22 +64,24 @@ def flat_average(function: Function, draw: np.random.Generator) -> Iterator[Any]
 
 
 def _memories(parameters: Iterable[nn.Parameter]) -> int:
-    """In how many tensors their gradients lie."""
+    """Count the different tensors that hold these parameters' gradients."""
     return len({p.grad.untyped_storage().data_ptr() for p in parameters if p.grad is not None})
 
 
 def _averages(
     function: Function, draw: np.random.Generator, more: Callable[[nn.Module], Any], most: float
 ) -> Iterator[Any]:
-    """Of parameters of several dtypes, some transposed in memory; one is frozen, one is there twice. most: calls, where
-    there are three dtypes."""
+    """Average gradients of parameters of several dtypes: some transposed, one frozen, one shared.
+
+    most: the largest number of calls with three dtypes.
+    """
 
     def averaged(group: Any, rank: int, values: list[Tensor], own: list[Tensor | None], frozen: int) -> Any:
         model = nn.ParameterList(nn.Parameter(x.mT.contiguous().mT if x.ndim > 1 else x.clone()) for x in values)
         for p, gradient in zip(model, own, strict=True):
             p.grad = gradient if gradient is None else torch.empty_like(p.detach()).copy_(gradient)
         if frozen >= 0:
-            model[frozen].requires_grad_(False)  # its .grad may be left from when it was not
+            model[frozen].requires_grad_(False)  # its .grad may be from an earlier step
             model.tied = model[1 - frozen]
         function(model, group)
         grads = [None if p.grad is None else [str(p.grad.dtype), list(p.grad.shape), p.grad] for p in model]
@@ -90,7 +92,7 @@ def _averages(
     for size, groups in WORLDS:
         values = [normal(draw, *draw.integers(1, 6, draw.integers(0, 4)), dtype=dtype)
                   for dtype in draw.permutation(np.array([*DTYPES] * 3, object))]  # fmt: skip
-        # Around 4, so that a sum of few of them in bfloat16 has its digits.
+        # The values are near 4, so that a sum of a few of them in bfloat16 keeps its digits.
         own = [[None if draw.random() < 0.2 else 4 + normal(draw, *x.shape, dtype=x.dtype) for x in values]
                for _ in range(size)]  # fmt: skip
         frozen = int(draw.integers(2))
@@ -120,7 +122,7 @@ def bucketed(function: Function, draw: np.random.Generator) -> Iterator[Any]:
             raise InterruptedError
         steps: list[Any] = []
         for number in range(3):
-            mine = slice(2 * number, 2 * number + 1 + number % 2)  # one pass, two, one
+            mine = slice(2 * number, 2 * number + 1 + number % 2)  # one pass in steps 0 and 2, two in step 1
             steps.append(trained_by(model, batches[mine], finish, number != 1, used[mine], no_sync))
             steps.append([_memories(some) for some in buckets])
         return steps
@@ -149,12 +151,13 @@ def exposed(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for counts in ((0, 3), (3, 0), *draw.integers(1, 12, (6, 2))):
         compute, communication = (_intervals(draw, int(count)) for count in counts)
         same = kept(compute, communication)
-        yield np.asarray(function(compute, communication), np.float64)  # one array: 0 too is right up to rounding
+        # As one array, a 0 is compared up to rounding too.
+        yield np.asarray(function(compute, communication), np.float64)
         yield same()
 
 
 def _intervals(draw: np.random.Generator, count: int) -> list[tuple[float, float]]:
-    """Some overlap; their sums are exact."""
+    """Draw intervals, some of which overlap; their sums are exact in floating point."""
     starts, lengths = draw.integers(0, 9000, count) / 1024, draw.integers(1, 2500, count) / 1024
     return list(zip(starts.tolist(), (starts + lengths).tolist(), strict=True))
 
@@ -192,5 +195,5 @@ def top_k_mean(function: Function, draw: np.random.Generator) -> Iterator[Any]:
         n = int(draw.integers(5, 60))
         flats = [[normal(draw, n) for _ in range(3)] for _ in range(size)]
         k = int(draw.choice((1, n // 3, n)))
-        most = 8 * k * len(flats[0]) if size > 1 else math.inf  # values and positions have 4 bytes each
+        most = 8 * k * len(flats[0]) if size > 1 else math.inf  # values and positions take 4 bytes each
         yield on_ranks_within(most, bytes_of, steps, size, flats, k, groups=groups)

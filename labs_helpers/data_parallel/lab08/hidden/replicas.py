@@ -1,4 +1,4 @@
-"""Replicas on practice ranks of torch.distributed: a model that all ranks train, and how a step of it goes."""
+"""Run functions and training steps of a model on practice ranks of torch.distributed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from labs_helpers.course.verdict import one_thread
 from labs_helpers.grading.hidden.ranks import LIMIT_S
 from labs_helpers.practice.process_groups import ProcessRun, practice_process_groups
 
-WORLDS = ((2, None), (3, None), (5, [(4, 0, 2), (3, 1)]))  # ranks, and the groups that they are in
+WORLDS = ((2, None), (3, None), (5, [(4, 0, 2), (3, 1)]))  # number of ranks, and their groups
 
 
 def on_ranks(
     on_rank: Callable[..., Any], size: int, *args: Any, groups: Sequence[Sequence[int]] | None = None
 ) -> list[Any]:
-    """What on_rank(group, rank, *args) returns on each rank; a list among args has one for each."""
+    """Return on_rank(group, rank, *args) of each rank; a list among args holds one element per rank."""
     return _run(on_rank, size, *args, groups=groups).results
 
 
@@ -34,13 +34,13 @@ def on_ranks_within(
     *args: Any,
     groups: Sequence[Sequence[int]] | None = None,
 ) -> list[Any]:
-    """The same, and of each rank whether sent(its calls of collectives) is within the limit."""
+    """Return the same, and per rank whether sent(its collective calls) is at most limit."""
     run = _run(on_rank, size, *args, groups=groups)
     return [*run.results, [sent(run.of(rank)) <= limit for rank in range(size)]]
 
 
 def bytes_of(calls: list[Any]) -> float:
-    """Bytes that one rank sends. Of a gather or a broadcast all ranks' tensors are counted, of others each one's."""
+    """Return the bytes that one rank sends; a gather or broadcast records the tensors of all ranks."""
     shared = ("all_gather", "broadcast")
     return sum(call.nbytes / (len(call.ranks) if call.name.startswith(shared) else 1) for call in calls)
 
@@ -48,7 +48,7 @@ def bytes_of(calls: list[Any]) -> float:
 def on_ranks_that_send(
     on_rank: Callable[..., Any], size: int, *args: Any, groups: Sequence[Sequence[int]] | None = None
 ) -> list[Any]:
-    """The same, and what each rank sent: kinds of collectives and numbers of elements, in any order."""
+    """Return the same, and per rank the sorted kinds and element counts of its collective calls."""
     run = _run(on_rank, size, *args, groups=groups)
     sent = [[call for call in run.of(rank) if len(call.ranks) > 1 and call.name != "barrier"] for rank in range(size)]
     return [*run.results, [sorted([_kind(call.name), call.elements] for call in own) for own in sent]]
@@ -62,12 +62,12 @@ def _run(
     on_rank: Callable[..., Any], size: int, *args: Any, groups: Sequence[Sequence[int]] | None = None
 ) -> ProcessRun:
     with one_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's, of names that it calls old
+        warnings.simplefilter("ignore")  # PyTorch's warnings about deprecated names
         return practice_process_groups(on_rank, size, *args, groups=groups, timeout=LIMIT_S)
 
 
 class Net(nn.Module):
-    """An embedding that is the output's weight too, a frozen layer, and a branch that not every pass uses."""
+    """A model with a tied embedding, a frozen layer, and a branch that some passes skip."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Net(nn.Module):
 
 
 def draw_batches(draw: np.random.Generator, count: int) -> list[Tensor]:
-    """Tokens of Net."""
+    """Draw batches of tokens for Net."""
     return [torch.from_numpy(draw.integers(0, 6, 7)) for _ in range(count)]
 
 
@@ -101,8 +101,10 @@ def trained_by(
     used: Sequence[bool] = (True,),
     no_sync: Any = None,
 ) -> list[Tensor | None]:
-    """The gradients of a step with a backward pass per batch, by which the parameters are then changed. used: of each
-    pass, whether it uses the branch."""
+    """Train one step with one backward pass per batch, and return the step's gradients.
+
+    used: per pass, whether it uses the branch.
+    """
     model.zero_grad(set_to_none=to_none)
     for batch, branch in list(zip(batches, used, strict=True))[:-1]:
         with no_sync():
@@ -117,7 +119,7 @@ def trained_by(
 
 
 def averaging(parameters: list[nn.Parameter], group: Any) -> tuple[Callable[[], None], Callable[[], Any]]:
-    """(finish, no_sync) as lab 08's exercise 6 has them, with a message per parameter."""
+    """Return (finish, no_sync) like lab 08's exercise 6, with one message per parameter."""
     under_way: dict[nn.Parameter, Any] = {}
     quiet: list[bool] = []
 

@@ -7,7 +7,7 @@ COPY = "        tensor.detach().copy_(values)\n"
 CONTIGUOUS = "tensor.detach().contiguous()"
 
 BUGS: list = [
-    (NAME, "buffers forgotten", [(TENSORS, "model.parameters()")], "buffers are part of the start as well"),
+    (NAME, "buffers forgotten", [(TENSORS, "model.parameters()")], "send the buffers too"),
     (
         NAME,
         "the state dict",
@@ -18,7 +18,7 @@ BUGS: list = [
         NAME,
         "no frozen ones",
         [(TENSORS, "[*(p for p in model.parameters() if p.requires_grad), *model.buffers()]")],
-        "frozen.weight(.|\n)*frozen parameters are computed with as well",
+        "frozen.weight(.|\n)*forward uses frozen parameters too",
     ),
     (
         NAME,
@@ -33,7 +33,7 @@ BUGS: list = [
         [("group=group, ", ""), ("group_src", "src")],
         "group= is missing|group=group is missing",
     ),
-    (NAME, "the copy keeps it", [(COPY, "")], "the parameter with gaps alone|contiguous.. made a copy"),
+    (NAME, "the copy keeps it", [(COPY, "")], "the copy that contiguous.. made"),
     (
         NAME,
         "gaps are sent",
@@ -49,15 +49,15 @@ BUGS: list = [
                 "        dist.all_reduce(values, group=group)\n        values = values / dist.get_world_size(group)\n",
             )
         ],
-        "the mean over the ranks; everybody starts from rank 0's",
+        "the mean over the ranks: every rank has to start from",
     ),
     (NAME, "a sum", [(SEND, "        dist.all_reduce(values, group=group)\n")], "a broadcast, not an all-reduce"),
-    (NAME, "another rank", [("group_src=0", "group_src=1")], "rank 0 of the group is group_src=0"),
+    (NAME, "another rank", [("group_src=0", "group_src=1")], "group_src=0 names rank 0 of the group"),
     (
         NAME,
         "the last rank",
         [("group_src=0", "group_src=dist.get_world_size(group) - 1")],
-        "rank 0 of the group is group_src=0",
+        "group_src=0 names rank 0 of the group",
     ),
     (
         NAME,
@@ -71,7 +71,7 @@ BUGS: list = [
                 "__import__('torch').nn.Parameter(p.detach().clone()))\n",
             )
         ],
-        "has not left first.weight where it was(.|\n)*an optimizer does not know",
+        "has replaced first.weight(.|\n)*an optimizer would not know",
     ),
     (NAME, "all memory anew", [(COPY, "        tensor.data = values.clone()\n")], "its memory has changed"),
     (NAME, "autograd watches", [(COPY, "        tensor.copy_(values)\n")], "autograd watches|torch.no_grad"),
@@ -100,10 +100,15 @@ BUGS: list = [
         NAME,
         "trained in between",
         [(COPY, COPY + "        tensor.requires_grad_(False)\n")],
-        "requires_grad has changed",
+        "has changed requires_grad of",
     ),
     (NAME, "in float32", [(CONTIGUOUS, "tensor.detach().float().contiguous()")], "steps(.|\n)*had fewer bits"),
-    (NAME, "its own buffers", [("model.buffers()", "model.buffers(recurse=False)")], "has those of its parts too"),
+    (
+        NAME,
+        "its own buffers",
+        [("model.buffers()", "model.buffers(recurse=False)")],
+        "yields those of submodules too",
+    ),
     (
         NAME,
         "a shared buffer twice",
@@ -120,7 +125,7 @@ BUGS: list = [
         NAME,
         "gaps left out",
         [("        values =", "        if not tensor.is_contiguous():\n            continue\n        values =")],
-        "it has not been sent, although it lies with gaps",
+        "it was not sent because it has gaps",
     ),
 ]
 DIFFERENT: list = [

@@ -27,7 +27,7 @@ BUGS: list = [
         NAME,
         "unused skipped",
         [(IF + NONE, "        if parameter.grad is not None:\n")],
-        "ranks 1 and 3 have not used(.|\n)*it sends zeros",
+        "ranks 1 and 3 have not used(.|\n)*send zeros",
     ),
     (NAME, "frozen awaited", [(IF, "        if True:\n")], "frozen.weight(.|\n)*frozen"),
     (
@@ -44,7 +44,7 @@ BUGS: list = [
     ),
     (NAME, "all ranks divide", [("dist.get_world_size(group)", "dist.get_world_size()")], "without group"),
     (NAME, "the default group", [(", group=group", "")], "group= is missing|group=group is missing"),
-    (NAME, "half", [("dist.get_world_size(group)", "2")], "division by 2"),
+    (NAME, "half", [("dist.get_world_size(group)", "2")], "divided by 2"),
     (NAME, "by this rank", [("dist.get_world_size(group)", "max(1, dist.get_rank(group))")], "rank"),
     (
         NAME,
@@ -60,15 +60,20 @@ BUGS: list = [
             ("parameter.grad, group", "parameter.data, group"),
             (DIVIDE, "            parameter.data /= dist.get_world_size(group)\n"),
         ],
-        r"has changed first.weight(.|\n)*gradients are averaged",
+        r"has changed first.weight(.|\n)*do not change the parameters",
     ),
     (
         NAME,
         "a broadcast",
         [("dist.all_reduce(parameter.grad, group=group)", "dist.broadcast(parameter.grad, group=group, group_src=0)")],
-        "a broadcast adds nothing up",
+        "a broadcast adds no values",
     ),
-    (NAME, "the largest", [("parameter.grad, group", "parameter.grad, dist.ReduceOp.MAX, group")], "op is SUM"),
+    (
+        NAME,
+        "the largest",
+        [("parameter.grad, group", "parameter.grad, dist.ReduceOp.MAX, group")],
+        "leave op at its default",
+    ),
     (
         NAME,
         "by a reduce",
@@ -87,7 +92,7 @@ BUGS: list = [
             ),
             (DIVIDE, "            parameter.grad /= used.clamp(min=1)\n"),
         ],
-        "nobody has to be counted",
+        "do not count the users",
     ),
     (
         NAME,
@@ -104,7 +109,7 @@ BUGS: list = [
                 ),
             )
         ],
-        "several gradients travel together",
+        "several gradients share a message",
     ),
     (
         NAME,
@@ -119,7 +124,7 @@ BUGS: list = [
                 ),
             )
         ],
-        "all-gather brings everybody's",
+        "all-gather delivers p tensors",
     ),
     (NAME, "never waited", [("parameter.grad, group=group)", "parameter.grad, group=group, async_op=True)")], "wait"),
     (
@@ -134,18 +139,18 @@ BUGS: list = [
         [("torch.zeros_like(parameter)", "torch.zeros(parameter.shape)")],
         "parameter's dtype",
     ),
-    (NAME, "a third", [("dist.get_world_size(group)", "3")], "4 ranks(.|\n)*a division by 3, whatever"),
+    (NAME, "a third", [("dist.get_world_size(group)", "3")], "4 ranks(.|\n)*divided by 3, whatever"),
     (
         NAME,
         "what all_reduce returns",
         [(SEND + DIVIDE, "            parameter.grad = dist.all_reduce(parameter.grad, group=group) / group.size()\n")],
-        "changes the tensor that it is given, and returns None",
+        "changes its tensor in place, and returns None",
     ),
     (
         NAME,
         "those with a gradient first",
         [("in model.parameters()", "in sorted(model.parameters(), key=lambda p: p.grad is None)")],
-        "ranks 1 and 3 have not used(.|\n)*comes to it in another place",
+        "ranks 1 and 3 have not used(.|\n)*makes it at another place",
     ),
     (
         NAME,

@@ -76,7 +76,7 @@ BUGS: list = [
             ("for parameter, part in zip(parameters,", "for parameter, part in zip(parameters[::-1],"),
             ("p.numel() for p in parameters])", "p.numel() for p in parameters[::-1]])"),
         ],
-        "the gradients stand in another order",
+        "gradients in a different order than the parts",
     ),
     (
         NAME,
@@ -94,7 +94,7 @@ BUGS: list = [
                 "(grad if grad.ndim != 2 else grad.t().contiguous() if not grad.is_contiguous() else grad).reshape(-1)",
             )
         ],
-        "another order: they lie in memory|in another order",
+        "in the wrong order: the layout in memory|in a different order",
     ),
     (NAME, "stack", [("torch.cat(", "torch.stack(")], "stack expects each tensor"),
     (NAME, "cat of matrices", [("grad.reshape(-1) for grad", "grad for grad")], "reshape\\(-1\\) makes each"),
@@ -102,7 +102,7 @@ BUGS: list = [
         NAME,
         "each by itself",
         [(CAT + SEND, "        for grad in grads:\n            dist.all_reduce(grad, group=group)\n" + CAT)],
-        "latency of a message anew",
+        "latency α again",
     ),
     (NAME, "all ranks divide", [("dist.get_world_size(group)", "dist.get_world_size()")], "without group"),
     (
@@ -137,7 +137,7 @@ BUGS: list = [
         NAME,
         "in float32",
         [(SEND, "        flat = flat.float().to(flat.dtype)\n" + SEND)],
-        "float64 alone: gradients are rounded before they are added",
+        "only in .*float64: gradients are rounded before they are added",
     ),
 ]
 DIFFERENT: list = [

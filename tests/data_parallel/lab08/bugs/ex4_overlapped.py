@@ -43,7 +43,7 @@ BUGS: list = [
         [(KEEP, KEEP + "        parameter.grad /= dist.get_world_size(group)\n"), (DIVIDE, "")],
         "until wait|belongs to the collective",
     ),
-    (NAME, "waits in the hook", [(KEEP, KEEP + "        work.wait()\n"), (WAIT, "")], "wait.. is called in the hook"),
+    (NAME, "waits in the hook", [(KEEP, KEEP + "        work.wait()\n"), (WAIT, "")], "the hook calls wait"),
     (NAME, "not asynchronous", [(", async_op=True", ""), (WAIT, "")], "async_op=True is missing"),
     (
         NAME,
@@ -51,12 +51,12 @@ BUGS: list = [
         [(", async_op=True", "")],
         "async_op=True returns a handle|without async_op=True",
     ),
-    (NAME, "the list grows", [(CLEAR, "")], "step 2(.|\n)*Likely cause: what is under way is not emptied[^\n]*again$"),
+    (NAME, "the list grows", [(CLEAR, "")], "step 2(.|\n)*Likely cause: under_way is not cleared[^\n]*again$"),
     (
         NAME,
         "hooks once more in each step",
         [(CLEAR, CLEAR + "        register()\n\n    def register():\n" + LOOP)],
-        "step 2(.|\n)*Likely cause: the hooks are registered again in each step[^\n]*gradients$",
+        "step 2(.|\n)*Likely cause: the hooks are registered again in each step[^\n]*twice$",
     ),
     (
         NAME,
@@ -64,12 +64,12 @@ BUGS: list = [
         [("parameter.grad, group=group", "parameter.grad, op=dist.ReduceOp.AVG, group=group")],
         "the mean is taken twice",
     ),
-    (NAME, "frozen hooked", [(IF, "        if True:\n")], "a frozen parameter gets no gradient and no hook"),
+    (NAME, "frozen hooked", [(IF, "        if True:\n")], "a frozen parameter gets neither gradient nor hook"),
     (
         NAME,
         "before it is in .grad",
         [("register_post_accumulate_grad_hook", "register_hook")],
-        "register_hook calls with the gradient",
+        "the gradient before .grad is set",
     ),
     (NAME, "the hook is called", [("_hook(send)", "_hook(send(parameter))")], ".grad is None|None"),
     (NAME, "no hooks", [(HOOK, "            pass\n")], "this rank's own gradient"),
@@ -86,7 +86,7 @@ BUGS: list = [
                 ),
             ),
         ],
-        "started in finish.., after backward",
+        "start in finish.., after backward",
     ),
     (
         NAME,
@@ -105,7 +105,7 @@ BUGS: list = [
         [("model.parameters():", "[p for m in model.modules() for p in m.parameters(recurse=False)]:")],
         "sent twice|belongs to the collective|until wait",
     ),
-    (NAME, "finish is called", [("return finish", "return finish()")], "finish itself is asked for"),
+    (NAME, "finish is called", [("return finish", "return finish()")], "instead of the function finish"),
     (NAME, "the default group", [("group=group, ", "")], "group= is missing|group=group is missing"),
     (NAME, "all ranks divide", [("dist.get_world_size(group)", "dist.get_world_size()")], "without group"),
     (
@@ -144,7 +144,7 @@ BUGS: list = [
             ),
             ("    under_way = []", "    waiting = []\n    under_way = []"),
         ],
-        "sends 0 gradients when last.bias arrives(.|\n)*waits for no other",
+        "sends 0 gradients when last.bias arrives(.|\n)*without waiting for another",
     ),
     (
         NAME,
@@ -165,7 +165,7 @@ BUGS: list = [
                 ),
             ),
         ],
-        r"sends nothing before backward ends(.|\n)*they belong into send\(\)",
+        r"sends nothing before backward ends(.|\n)*start them in send\(\)",
     ),
     (
         NAME,
@@ -175,13 +175,13 @@ BUGS: list = [
             (DIVIDE, "            parameter /= dist.get_world_size(group)\n"),
             ("register_post_accumulate_grad_hook", "register_hook"),
         ],
-        "before wait.. on its handle, or by register_hook",
+        "before wait.. on its handle, or in a register_hook",
     ),
     (
         NAME,
         "called at once",
         [(HOOK, HOOK.replace("(send)", "(send(parameter))"))],
-        "registered is send itself, without brackets",
+        "register send itself, without parentheses",
     ),
 ]
 DIFFERENT: list = [

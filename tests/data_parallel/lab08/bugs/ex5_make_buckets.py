@@ -23,7 +23,7 @@ BUGS: list = [
         "the buckets are filled in the model's order",
     ),
     (NAME, "not to the last byte", [(FITS, "parameter.nbytes >= room[kind]")], "last byte still fits"),
-    (NAME, "elements", [("parameter.nbytes", "parameter.numel()")], "elements are counted, not bytes"),
+    (NAME, "elements", [("parameter.nbytes", "parameter.numel()")], "counted in elements, not in bytes"),
     (
         NAME,
         "ends with the dtype",
@@ -33,13 +33,13 @@ BUGS: list = [
                 "        kind = parameter.dtype\n        filling = {kind: filling[kind]} if kind in filling else {}\n",
             )
         ],
-        "a bucket ends where the dtype changes",
+        "a bucket is closed when the dtype changes",
     ),
     (
         NAME,
         "by first arrival",
         [("arrival[bucket[-1]]", "arrival[bucket[0]]")],
-        "in the order in which they were begun",
+        "in the order of opening",
     ),
     (
         NAME,
@@ -78,7 +78,7 @@ BUGS: list = [
                 ),
             )
         ],
-        "goes on being filled behind",
+        "the bucket before it is filled further",
     ),
     (
         NAME,
@@ -88,7 +88,7 @@ BUGS: list = [
             ("parameter.nbytes > room[kind]", "parameter.nbytes > room[0]"),
             ("room[kind] -= parameter", "room[0] -= parameter"),
         ],
-        "one count of bytes for all dtypes",
+        "all dtypes share one count of bytes",
     ),
     (
         NAME,
@@ -104,7 +104,7 @@ BUGS: list = [
             ),
             (SORT, "    return done\n"),
         ],
-        "what is being filled at the end",
+        "open at the end",
     ),
 ]
 DIFFERENT: list = [

@@ -24,7 +24,7 @@ BUGS: list = [
         [("(bucket.flat, group=group,", "(bucket.flat, op=dist.ReduceOp.AVG, group=group,")],
         "the mean is taken twice",
     ),
-    (NAME, "never flushed", [(FLUSH, "")], "finish.. sends what backward has not"),
+    (NAME, "never flushed", [(FLUSH, "")], "finish.. has to send"),
     (
         NAME,
         "the last is left out",
@@ -36,22 +36,22 @@ BUGS: list = [
         NAME,
         "divided before wait",
         [(WAIT + DIVIDE, DIVIDE + WAIT)],
-        "under way: sent before it was full, or divided before wait",
+        "under way: it was sent before it was full, or divided before wait",
     ),
-    (NAME, "waits at once", [(START, START + "        under_way[-1].wait()\n")], "wait.. is called in the hook"),
+    (NAME, "waits at once", [(START, START + "        under_way[-1].wait()\n")], "the hook calls wait"),
     (NAME, "not asynchronous", [(", async_op=True", ""), (WAIT, "")], "async_op=True is missing"),
-    (NAME, "reduces in no_sync", [(PAUSED, "")], r"within no_sync\(\) backward adds up"),
+    (NAME, "reduces in no_sync", [(PAUSED, "")], r"in no_sync\(\), backward only accumulates"),
     (
         NAME,
         "no_sync changes nothing",
         [("    def no_sync():\n        nonlocal synchronize\n", "    def no_sync():\n")],
-        r"within no_sync\(\) backward adds up",
+        r"in no_sync\(\), backward only accumulates",
     ),
     (
         NAME,
         "no_sync stays",
         [("        finally:\n            synchronize = True\n", "        finally:\n            pass\n")],
-        r"or sending is not switched on again after it",
+        r"or sending is not switched on again after the block",
     ),
     (
         NAME,
@@ -78,9 +78,9 @@ BUGS: list = [
             (CLEAR, CLEAR + "        sent.clear()\n"),
             ("    def send(", "    sent = []\n\n    def send("),
         ],
-        "buckets have to start in one order on all ranks",
+        "all ranks have to send the buckets in the same order",
     ),
-    (NAME, "stale view", [(ZERO, "                pass\n")], "its view still holds the mean of the step before"),
+    (NAME, "stale view", [(ZERO, "                pass\n")], "the view still holds the mean of the previous step"),
     (
         NAME,
         "unused keeps None",
@@ -99,8 +99,13 @@ BUGS: list = [
     ),
     (NAME, "gradients not moved in", [(COPY, "                pass\n")], "got "),
     (NAME, "not views", [(VIEW, "")], "own gradient: it was not sent"),
-    (NAME, "missing not set back", [(RESET, "")], "bucket.missing is not set back"),
-    (NAME, "under_way not cleared", [(CLEAR, "")], "step 2(.|\n)*(under_way is not emptied|missing is not set back)"),
+    (NAME, "missing not set back", [(RESET, "")], "does not reset bucket.missing"),
+    (
+        NAME,
+        "under_way not cleared",
+        [(CLEAR, "")],
+        "step 2(.|\n)*(finish.. does not clear under_way|does not reset bucket.missing)",
+    ),
     (
         NAME,
         "sent at the first arrival",
@@ -113,7 +118,7 @@ BUGS: list = [
         NAME,
         "finish backwards",
         [("for bucket in buckets[len(under_way) :]:", "for bucket in buckets[len(under_way) :][::-1]:")],
-        "in another order than backward",
+        "in a different order than backward",
     ),
     (NAME, "all ranks divide", [("dist.get_world_size(group)", "dist.get_world_size()")], "without group"),
     (NAME, "group forgotten", [("group=group, ", "")], "group= is missing|group=group is missing"),
@@ -126,7 +131,7 @@ BUGS: list = [
                 "        bucket_of[parameter].missing -= 1\n" + PAUSED,
             )
         ],
-        r"what arrives within no_sync\(\) is counted",
+        r"arrivals in no_sync\(\) are counted",
     ),
     (NAME, "returned the other way", [("return finish, no_sync", "return no_sync, finish")], "in this order"),
     (
@@ -150,13 +155,13 @@ BUGS: list = [
                 "        yield\n        synchronize = True\n",
             )
         ],
-        "after an exception(.|\n)*leaves no_sync.. switched on",
+        "after an exception(.|\n)*leaves sending off",
     ),
     (
         NAME,
         "no yield",
         [("        try:\n            yield\n        finally:\n            synchronize = True\n", "")],
-        "a context manager needs one `yield`",
+        "has to reach exactly one `yield`",
     ),
     (
         NAME,
@@ -186,7 +191,7 @@ BUGS: list = [
                 ),
             ),
         ],
-        "step 2(.|\n)*view is set once; it has to be in each step",
+        "step 2(.|\n)*view is set only once; set it in each step",
     ),
     (
         NAME,
@@ -198,7 +203,7 @@ BUGS: list = [
                 "all(p.grad is not None for p in buckets[len(under_way)].parameters)",
             ),
         ],
-        "step 3(.|\n)*need not be of this step",
+        "step 3(.|\n)*may be from an earlier step",
     ),
     (
         NAME,

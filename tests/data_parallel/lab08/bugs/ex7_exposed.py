@@ -45,7 +45,7 @@ BUGS: list = [
         NAME,
         "messages twice",
         other("    total = length(communication)\n    return total, total - overlap(communication, merge(compute))\n"),
-        "time that two messages share is counted twice",
+        "time that two messages share counts twice",
     ),
     (NAME, "hidden", [("if not runs(compute", "if runs(compute")], "the second number is the hidden time"),
     (NAME, "empty lists", other("    end = max(b for _, b in compute)\n" + RIGHT), "a list may be empty"),
@@ -60,9 +60,9 @@ BUGS: list = [
         NAME,
         "moments of messages",
         [("[*compute, *communication] for t", "communication for t")],
-        "begins or ends are moments too",
+        "ends of compute intervals are moments too",
     ),
-    (NAME, "without its ends", [("a <= start and end <= b", "a < start and end < b")], "covers it too: <="),
+    (NAME, "without its ends", [("a <= start and end <= b", "a < start and end < b")], "covers it too: use <="),
     (
         NAME,
         "idle counts",
@@ -72,7 +72,7 @@ BUGS: list = [
                 "        if not runs(compute, start, end):\n            alone",
             )
         ],
-        "nothing communicates counts as exposed",
+        "time without any communication counts as exposed",
     ),
     (
         NAME,

@@ -21,33 +21,38 @@ BUGS: list = [
             (SUM, SUM + "    losses = [loss_of(batch) * len(batch) / samples for batch in micro_batches]\n"),
             (LAST, "    losses.pop(0).backward()\n"),
         ],
-        "calls loss_of before the backward pass of the micro-batch before",
+        "calls loss_of before the previous micro-batch",
     ),
-    (NAME, "the list is emptied", [("last = micro_batches[-1]", "last = micro_batches.pop()")], "stay as it is"),
-    (NAME, "losses added up", scaled("loss_of(batch)", "loss_of(last)"), "the losses are added up"),
+    (
+        NAME,
+        "the list is emptied",
+        [("last = micro_batches[-1]", "last = micro_batches.pop()")],
+        "has changed micro_batches",
+    ),
+    (NAME, "losses added up", scaled("loss_of(batch)", "loss_of(last)"), "the losses are added without weights"),
     (
         NAME,
         "each the same",
         scaled("(loss_of(batch) / len(micro_batches))", "(loss_of(last) / len(micro_batches))"),
-        "every micro-batch counts the same",
+        "every micro-batch has the same weight",
     ),
     (
         NAME,
         "samples not divided",
         scaled("(loss_of(batch) * len(batch))", "(loss_of(last) * len(last))"),
-        "not divided by all samples",
+        "not divided by the number of all samples",
     ),
     (
         NAME,
         "divided by samples",
         scaled("(loss_of(batch) / samples)", "(loss_of(last) / samples)"),
-        "loss_of is a mean over a micro-batch already",
+        "loss_of already returns a micro-batch's mean",
     ),
     (
         NAME,
         "divided by its own",
         scaled("(loss_of(batch) / len(batch))", "(loss_of(last) / len(last))"),
-        "loss_of is a mean already",
+        "loss_of already returns a mean",
     ),
     (
         NAME,
@@ -65,15 +70,15 @@ BUGS: list = [
         NAME,
         "every pass sends",
         [(SYNC, "        (loss_of(batch) * len(batch) / samples).backward()\n")],
-        "all but the last stand within it|without no_sync",
+        "run all but the last one inside|without no_sync",
     ),
     (
         NAME,
         "every pass silent",
         [(LAST, "    with no_sync():\n        (loss_of(last) * len(last) / samples).backward()\n")],
-        "the last backward pass stands in no_sync",
+        "the last backward pass is in no_sync",
     ),
-    (NAME, "finish in the loop", [(SYNC, SYNC + "        finish()\n")], "finish.. belongs after"),
+    (NAME, "finish in the loop", [(SYNC, SYNC + "        finish()\n")], "call finish.. after"),
     (NAME, "no finish", [(FINISH, "")], "finish.. is missing"),
     (
         NAME,
@@ -154,7 +159,7 @@ BUGS: list = [
             (SYNC, "        pass\n"),
             (LAST, "    sum(loss_of(b) * len(b) / samples for b in micro_batches).backward()\n"),
         ],
-        "forward and backward before the next one",
+        "forward and backward before the next micro-batch",
     ),
     (
         NAME,
@@ -186,7 +191,7 @@ BUGS: list = [
         scaled(
             "(loss_of(batch) * len(micro_batches[0]) / samples)", "(loss_of(last) * len(micro_batches[0]) / samples)"
         ),
-        "with the samples of the first",
+        "by the samples of the first",
     ),
     (
         NAME,

@@ -29,7 +29,7 @@ BUGS: list = [
                 "    all_values, all_positions = [f[:k] for f in found], [f[k:].int() for f in found]\n",
             ),
         ],
-        "whole numbers up to 2",
+        "whole numbers only up to 2",
     ),
     (
         NAME,
@@ -44,14 +44,14 @@ BUGS: list = [
         [(PUT, PUT + "    flat /= size\n")],
         "divided by the number of ranks twice",
     ),
-    (NAME, "no feedback", [(ADD, "    residual = flat.clone()\n")], "residual stays 0, and what is not sent is lost"),
-    (NAME, "nothing is kept", [(KEEP, "    residual.zero_()\n")], "residual stays 0, and what is not sent is lost"),
-    (NAME, "everything is kept", [(KEEP, "")], "keeps what was sent as well"),
+    (NAME, "no feedback", [(ADD, "    residual = flat.clone()\n")], "residual stays 0, and the unsent values are lost"),
+    (NAME, "nothing is kept", [(KEEP, "    residual.zero_()\n")], "residual stays 0, and the unsent values are lost"),
+    (NAME, "everything is kept", [(KEEP, "")], "keeps the sent values too"),
     (
         NAME,
         "what was sent is kept",
         [(KEEP, "    kept = torch.zeros_like(residual)\n    kept[positions] = values\n    residual.copy_(kept)\n")],
-        "holds what was sent, not what was left",
+        "holds the sent values, not the unsent",
     ),
     (NAME, "largest values", [("residual.abs().topk", "residual.topk")], "the largest values are chosen"),
     (
@@ -60,16 +60,16 @@ BUGS: list = [
         [(PLACES + VALUES, "    values, positions = residual.abs().topk(k)\n")],
         "the sign is lost",
     ),
-    (NAME, "smallest", [("topk(k)", "topk(k, largest=False)")], "the smallest are sent"),
-    (NAME, "int64 positions", [(INT, "")], "positions travel as int64"),
-    (NAME, "overwritten", [(PUT, "        flat[places.long()] = theirs / size\n")], "the last of them counts"),
+    (NAME, "smallest", [("topk(k)", "topk(k, largest=False)")], "the smallest entries are sent"),
+    (NAME, "int64 positions", [(INT, "")], "positions are sent as int64"),
+    (NAME, "overwritten", [(PUT, "        flat[places.long()] = theirs / size\n")], "only the last one counts"),
     (NAME, "not cleared", [(ZERO, "")], "added to the gradients that are still in flat"),
     (NAME, "flat is rebound", [(ZERO, "    flat = torch.zeros_like(flat)\n")], "flat is not written"),
     (
         NAME,
         "own entries alone",
         [("zip(all_values, all_positions, strict=True)", "[(values, positions)]")],
-        "what other ranks send is not used",
+        "the entries of other ranks are not used",
     ),
     (
         NAME,
@@ -77,12 +77,12 @@ BUGS: list = [
         [(PLACES, "    positions = flat.abs().topk(k).indices\n")],
         "chosen from the gradients alone",
     ),
-    (NAME, "sent without residual", [(VALUES, "    values = flat[positions]\n")], "the gradients alone are sent"),
+    (NAME, "sent without residual", [(VALUES, "    values = flat[positions]\n")], "only the gradients are sent"),
     (
         NAME,
         "residual of the mean",
         [(KEEP, ""), (PUT, PUT + "    residual -= flat\n")],
-        "what the mean lacks",
+        "the difference from the mean",
     ),
     (
         NAME,
@@ -97,13 +97,13 @@ BUGS: list = [
                 ),
             )
         ],
-        "the entries alone are to be sent",
+        "send only the k entries",
     ),
     (
         NAME,
         "a threshold",
         [(PLACES, "    positions = (residual.abs() > 60).nonzero().flatten()\n")],
-        "every rank sends k entries|got ",
+        "every rank has to send k entries|got ",
     ),
     (NAME, "the default group", [(", group=group)", ")")], "group= is missing|group=group is missing"),
     (
@@ -118,22 +118,22 @@ BUGS: list = [
                 ),
             )
         ],
-        "the ranks add up in different orders",
+        "the ranks add in different orders",
     ),
     (
         NAME,
         "a threshold",
         [(PLACES, "    sizes = residual.abs()\n    positions = (sizes >= sizes.topk(k).values[-1]).nonzero()[:, 0]\n")],
-        "a threshold gives another number",
+        "a threshold selects a different number",
     ),
-    (NAME, "one more", [("topk(k)", "topk(min(k + 1, len(flat)))")], "one entry more is sent"),
+    (NAME, "one more", [("topk(k)", "topk(min(k + 1, len(flat)))")], "one entry too many is sent"),
     (
         NAME,
         "whole numbers",
         [("= residual[positions]\n", "= residual[positions].int()\n"), ("theirs / size", "theirs.float() / size")],
         "cut to whole numbers",
     ),
-    (NAME, "by two", [("theirs / size", "theirs / 2")], "a division by 2, whatever"),
+    (NAME, "by two", [("theirs / size", "theirs / 2")], "divided by 2, whatever"),
     (
         NAME,
         "the size is sent too",
@@ -150,7 +150,7 @@ BUGS: list = [
         NAME,
         "the first rank's places",
         [("index_add_(0, places,", "index_add_(0, all_positions[0],")],
-        "positions of rank 0 are taken",
+        "rank 0's positions are used",
     ),
     (
         NAME,
@@ -162,7 +162,7 @@ BUGS: list = [
         NAME,
         "without its own",
         [(PUT, "        if theirs is not all_values[dist.get_rank(group)]:\n    " + PUT)],
-        "what this rank itself sends is not added",
+        "this rank's own entries are not added",
     ),
 ]
 GATHER = """    all_values = [torch.empty_like(values) for _ in range(size)]

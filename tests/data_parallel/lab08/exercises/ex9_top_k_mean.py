@@ -1,20 +1,20 @@
-"""Lab 08, exercise 9: the reference of the transfer exercise, which students do not get."""
+"""Lab 08, exercise 9: the transfer exercise's reference, which students do not receive."""
 
 import torch
 import torch.distributed as dist
 
 
 def top_k_mean(flat, residual, k, group):
-    """The mean of what the ranks send: each its k entries of largest magnitude.
+    """Average the entries that the ranks send; each sends its k entries of largest magnitude.
 
-    flat: (n,) of float32, this rank's gradients; afterwards the mean over the ranks of `group` of
-    what they have sent, 0 where nobody has sent anything, the same bits on every rank. residual:
-    (n,) of float32, what this rank has not sent in earlier steps: it is added to the gradients
-    before the largest are chosen, and afterwards holds what this rank has not sent now. Both are
-    written in place. k: 1 to n, the same on all ranks. Each rank sends k values in float32 and k
-    positions in int32, and nothing else.
+    flat: (n,) float32, this rank's gradients. Afterwards, it holds the mean over the ranks of
+    `group` of the entries they sent, and 0 where no rank sent anything, with the same bits on every
+    rank. residual: (n,) float32, the values that this rank did not send in earlier steps. Add it to
+    the gradients before you choose the largest; afterwards, it holds the values that this rank did
+    not send this time. Write both tensors in place. k: from 1 to n, the same on all ranks. Each
+    rank sends k values in float32 and k positions in int32, and nothing else.
     """
-    # Which collective brings everybody's entries to everybody? They cannot be added up on the way.
+    # Which collective delivers every rank's entries to every rank? It cannot add them on the way.
     ### BEGIN SOLUTION
     size = dist.get_world_size(group)
     residual += flat
