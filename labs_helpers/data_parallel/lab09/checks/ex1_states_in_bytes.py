@@ -61,7 +61,7 @@ NOUNS = ("parameters", "gradients", "optimizer's states")
 ADVICE = "one parameter: which numbers are kept of it, in which dtype, and what of that has every rank?"
 
 
-@exercise("09/1", "what one rank holds", points=10, minutes=10, reference=exercises.states_in_bytes)
+@exercise("09/1", "model states per rank", points=10, minutes=10, reference=exercises.states_in_bytes)
 def states_in_bytes(student):
     for count, ranks, layout in CASES:
         case = f"{count:g} parameters on {ranks} rank{'s' * (ranks > 1)}, {layout}"

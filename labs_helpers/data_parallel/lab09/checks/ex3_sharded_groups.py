@@ -31,7 +31,7 @@ ERRORS = (
 ADVICE = "write down numels (5, 3) on 2 ranks: rank 1's shard, its pieces, where each begins in the shard."
 
 
-@exercise("09/3", "what the optimizer is given", points=10, minutes=15, reference=exercises.sharded_groups)
+@exercise("09/3", "parameter groups for a shard", points=10, minutes=15, reference=exercises.sharded_groups)
 def sharded_groups(student):
     def formed(size, pieces, groups):
         shard, count, before = torch.arange(1.0, size + 1), len(pieces), deepcopy(groups)

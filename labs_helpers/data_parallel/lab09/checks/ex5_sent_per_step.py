@@ -95,7 +95,7 @@ MISTAKES = [  # one scheme is said to be wrong, or all of them
 ]
 
 
-@exercise("09/5", "what each stage sends", points=10, minutes=10, reference=exercises.sent_per_step)
+@exercise("09/5", "bytes sent per step", points=10, minutes=10, reference=exercises.sent_per_step)
 def sent_per_step(student):
     call, cases = partial(_formed, student), list(map(_case, CASES))
     yield from judge(student, call, cases, MISTAKES, told=_told, same=_same, advice=ADVICE)

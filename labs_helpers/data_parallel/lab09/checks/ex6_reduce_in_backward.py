@@ -39,7 +39,7 @@ CLEARED = "what an earlier pass has sent is added again: finish() has to forget 
 ADVICE = "two ranks, one bucket of one parameter, two passes: what does each line leave in flat, mine and shards?"
 
 
-@exercise("09/6", "gradients that no rank keeps", points=15, minutes=20, reference=exercises.reduce_in_backward)
+@exercise("09/6", "reduce gradients during backward", points=15, minutes=20, reference=exercises.reduce_in_backward)
 def reduce_in_backward(student):
     comparisons = [RankTensors(f"shard.grad of bucket {b}", ADVICE) for b in range(3)]
     for title, ranks, buckets, passes, groups in (

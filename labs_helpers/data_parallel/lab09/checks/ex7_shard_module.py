@@ -56,7 +56,7 @@ def _layers() -> list[Layer]:
     return [Layer(4, 3, numbers(16, 1, whole=False)), Layer(3, 5, numbers(21, 7, whole=False))]
 
 
-@exercise("09/7", "ZeRO-3 round a module", points=20, minutes=25, reference=exercises.shard_module)
+@exercise("09/7", "shard the parameters of a module", points=20, minutes=25, reference=exercises.shard_module)
 def shard_module(student):
     of_output = RankTensors("output", nan=UNFILLED)
     of_module = [RankTensors(f"shard.grad of module {m}", ADVICE, PASSED) for m in (0, 1)]
