@@ -125,7 +125,7 @@ def test_no_sync_waits_where_whole_gradients_are_kept():
     assert bytes_sent(kept, {"dp": 8}) == bytes_sent(step_volume(MODEL, "SHARD_GRAD_OP"), {"dp": 8})
     gathers = [row for row in step_volume(MODEL, "ZeRO-3", accumulate=4, no_sync=True) if row.operation == "all_gather"]
     assert sum(row.calls for row in gathers) == 2 * 4 * 17
-    with pytest.raises(ValueError, match="with no_sync it is ZeRO-1"):
+    with pytest.raises(ValueError, match="with no_sync it would be ZeRO-1"):
         step_volume(MODEL, "ZeRO-2", accumulate=4, no_sync=True)
 
 

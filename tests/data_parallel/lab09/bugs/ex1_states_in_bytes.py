@@ -16,12 +16,17 @@ BUGS: list = [
         [(ONE, '"ZeRO-1": (parameters, gradients, optimizer / ranks + (4 - 4 / ranks) * count * (layout[-1] == "r"))')],
         "divided with its moments",
     ),
-    (NAME, "one moment", [("(4, 4, 8)", "(4, 4, 4)")], "there are two moments"),
-    (NAME, "autocast in 16 bits", [("(4, 4, 8)", "(2, 2, 12)")], "parameters that are kept are float32"),
-    (NAME, "autocast's gradients", [("(4, 4, 8)", "(4, 2, 8)")], "gradients have their parameters' dtype"),
+    (
+        NAME,
+        "one moment",
+        [("(4, 4, 8)", "(4, 4, 4)")],
+        "the optimizer keeps two float32 moments and the|Adam keeps two moments",
+    ),
+    (NAME, "autocast in 16 bits", [("(4, 4, 8)", "(2, 2, 12)")], "autocast stores parameters in float32 and"),
+    (NAME, "autocast's gradients", [("(4, 4, 8)", "(4, 2, 8)")], "gradients have the dtype of their parameters,"),
     (NAME, "float32 gradients", [("(2, 2, 12)", "(2, 4, 12)")], "gradients are bf16 here"),
     (NAME, "float32 moments", [("(2, 2, 4)", "(2, 2, 8)")], "the moments are bf16 here"),
-    (NAME, "a master in bf16", [("(2, 2, 4)", "(2, 2, 12)")], "there is no second copy in this layout"),
+    (NAME, "a master in bf16", [("(2, 2, 4)", "(2, 2, 12)")], "this layout has no second copy"),
     (
         NAME,
         "ZeRO-2 leaves gradients",
@@ -53,11 +58,16 @@ BUGS: list = [
         "DDP leaves the optimizer's states whole",
     ),
     (NAME, "rounded down", [(" / ranks", " // ranks")], "// rounds down"),
-    (NAME, "in GB", [(COUNTED, "(count * each / 1e9 for each in layouts[layout])")], "these are GB"),
-    (NAME, "in GiB", [(COUNTED, "(count * each / 2**30 for each in layouts[layout])")], "these are GiB"),
-    (NAME, "in bits", [(COUNTED, "(8 * count * each for each in layouts[layout])")], "these are bits"),
+    (NAME, "in GB", [(COUNTED, "(count * each / 1e9 for each in layouts[layout])")], "this is in GB; return bytes"),
+    (NAME, "in GiB", [(COUNTED, "(count * each / 2**30 for each in layouts[layout])")], "this is in GiB; return bytes"),
+    (NAME, "in bits", [(COUNTED, "(8 * count * each for each in layouts[layout])")], "this is in bits"),
     (NAME, "a stage is missing", [("        " + DDP + ",\n", "")], "missing: 'DDP'"),
-    (NAME, "sums", [(THREE, '"ZeRO-3": (parameters + gradients + optimizer) / ranks')], "is asked for"),
+    (
+        NAME,
+        "sums",
+        [(THREE, '"ZeRO-3": (parameters + gradients + optimizer) / ranks')],
+        "is asked for",
+    ),
 ]
 
 DIFFERENT: list = [
