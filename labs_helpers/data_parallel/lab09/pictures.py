@@ -41,7 +41,11 @@ def draw_shards(
     finish_rows(ax, ["parameters", "pieces"])
     ax.set(xlim=(-0.3, ranks * shard + 0.3), ylim=(1.95, -0.5), xlabel="element of flat memory (hatched: padding)")
     ax.grid(False)
-    for y, spans in enumerate((parameters, held)):
+    # Write each name into the largest piece of its parameter, where no shard boundary crosses it.
+    largest: dict[str, Span] = {}
+    for number, begin, end in sorted((piece for own in pieces for piece in own), key=lambda piece: piece[2] - piece[1]):
+        largest[names[number]] = Span(starts[number] + begin, starts[number] + end, color("cell"), names[number])
+    for y, spans in enumerate((largest.values(), held)):
         write_in(ax, y, spans, size=8)
     return fig
 
@@ -67,9 +71,9 @@ def draw_held(counted: Mapping[str, Mapping[str, float]], formula: Mapping[str, 
 def draw_sent(rows: Mapping[str, float], prediction=None):
     """Draw bytes sent per step and rank, relative to DDP, by scheme. prediction: for ZeRO-1 with an all-reduce."""
     times = {name: sent / rows["DDP"] for name, sent in rows.items()}
-    fig, ax = figures.new(f"ZeRO-3 sends {times[THREE]:.3g} times DDP's bytes", height=1.6 + 0.45 * len(rows))
+    fig, ax = figures.new(f"ZeRO-3 sends {times[THREE]:.3g} times as many bytes as DDP", height=1.6 + 0.45 * len(rows))
     roles = {name: "right" if factor <= 1 else "wrong" for name, factor in times.items()}
     texts = {name: f"{factor:.3g}" for name, factor in times.items()}
-    draw_bars(ax, times, roles, texts, xlabel="times DDP's", room=1.12)
+    draw_bars(ax, times, roles, texts, xlabel="bytes sent, relative to DDP", room=1.12)
     predict_bar(ax, predicted(prediction), list(rows).index(WITH_ALL_REDUCE))
     return fig

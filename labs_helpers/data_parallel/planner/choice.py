@@ -74,8 +74,8 @@ def _nothing_fits(rows: Sequence[Row], training: Training, cluster: Cluster) -> 
     least = min((row for row in rows if row.time), key=lambda row: row.memory)
     size = {part.name: part.bytes for part in least.parts}
     said = [
-        f"Nothing fits: {least.strategy.name} needs the least memory, {_gb(least.memory)} of "
-        f"{_gb(least.capacity)}, of which activations take {_gb(size['activations'])}."
+        f"Nothing fits: {least.strategy.name} needs the least memory, {_gb(least.memory)}, but a GPU has "
+        f"{_gb(least.capacity)}. Activations take {_gb(size['activations'])}."
     ]
     if size["activations"] > 0.5 * least.memory:
         said.append("More micro-batches (--accumulate), shorter sequences, or --checkpoint reduce the activations.")
@@ -84,9 +84,7 @@ def _nothing_fits(rows: Sequence[Row], training: Training, cluster: Cluster) -> 
     elif not training.checkpoint:
         said.append("ZeRO-3 would not fit on more GPUs either; it may with --checkpoint.")
     else:
-        said.append(
-            "ZeRO-3 would not fit on more GPUs either. Try offload, or tensor parallelism, which also splits activations."
-        )
+        said.append("ZeRO-3 would not fit on more GPUs either. Offload, or split activations with tensor parallelism.")
     return " ".join(said)
 
 

@@ -142,7 +142,7 @@ def test_hybrid_sharding_sends_between_nodes_the_gradients_alone():
 @pytest.mark.parametrize("bad, message", [
     ({"scheme": "ring"}, "scheme is 'ring'; it may be 'naive', 'flat', 'DDP'"), ({"layout": "fp8"}, "layout is 'fp8'"),
     ({"reduction": "gather"}, "reduction is 'gather'"), ({"accumulate": 0}, "accumulate is 0"),
-    ({"bucket_bytes": 0}, "bucket_bytes 0"),
+    ({"bucket_bytes": 0}, "bucket_bytes is 0"),
 ])  # fmt: skip
 def test_what_there_is_not_is_named(bad, message):
     with pytest.raises(ValueError, match=message):

@@ -57,5 +57,5 @@ def test_a_name_is_looked_up():
         "partitioned states",
         "parameters that stay gathered",
     }
-    with pytest.raises(ValueError, match="no setting is called 'zero_stage'"):
+    with pytest.raises(ValueError, match="no setting called 'zero_stage'"):
         named("zero_stage")
