@@ -1,4 +1,4 @@
-"""Tokens that hide ZeRO-3's gathers on measured machines, beside the results of the recorded races."""
+"""Tokens that hide ZeRO-3's gathers on measured machines, with the results of the recorded races."""
 
 from __future__ import annotations
 

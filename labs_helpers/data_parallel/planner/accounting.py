@@ -53,7 +53,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "DDP": (),
     "ZeRO-1": ("optimizer",),
     "ZeRO-2": ("gradients", "optimizer"),
-    "SHARD_GRAD_OP": PARTS,  # parameters only between steps: during a step, the whole exists beside the shard
+    "SHARD_GRAD_OP": PARTS,  # parameters only between steps: during a step, the whole exists in addition to the shard
     "ZeRO-3": PARTS,
 }
 

@@ -91,7 +91,7 @@ def _nothing_fits(rows: Sequence[Row], training: Training, cluster: Cluster) -> 
 def gpus_needed(training: Training, cluster: Cluster) -> int | None:
     """Return the fewest GPUs, in whole nodes, on which ZeRO-3 fits, or None if it fits on no number of GPUs.
 
-    The states divided by N must fit beside activations and gathered blocks, which do not shrink with N.
+    The states divided by N must fit together with activations and gathered blocks, which do not shrink with N.
     """
     parts = step_memory(
         training.model,

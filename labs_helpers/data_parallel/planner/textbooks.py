@@ -1,4 +1,4 @@
-"""Published figures for model states, each beside the formula that produces it.
+"""Published figures for model states, each with the formula that produces it.
 
 They seldom contradict one another, because they count different bytes.
 """

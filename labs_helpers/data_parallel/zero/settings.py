@@ -34,9 +34,10 @@ class Setting(NamedTuple):
 
 SETTINGS = (
     Setting("partitioned states", ("stage",), (), ("reshard_after_forward",),
-            "Stage 0 is DDP; stages 1, 2, and 3 partition the optimizer states, then the gradients, then the "
-            "parameters. fully_shard is stage 3; with reshard_after_forward=False, parameters stay gathered until "
-            "the backward pass (SHARD_GRAD_OP). ZeroRedundancyOptimizer adds stage 1 to DDP, with an all-reduce."),
+            "Stage 0 is DDP. Stage 1 partitions the optimizer states, stage 2 also the gradients, and stage 3 also "
+            "the parameters. fully_shard is stage 3; with reshard_after_forward=False, parameters stay gathered "
+            "until the backward pass (SHARD_GRAD_OP). ZeroRedundancyOptimizer adds stage 1 to DDP, with an "
+            "all-reduce."),
     Setting("size of a reduction", ("reduce_bucket_size",), ("bucket_cap_mb",), (),
             "5e8 elements; 25 MiB. fully_shard uses one bucket per module that you call it on."),
     Setting("size of a gather", ("allgather_bucket_size",), (), (),

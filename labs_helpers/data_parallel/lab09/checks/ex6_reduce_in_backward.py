@@ -196,7 +196,7 @@ def _causes(own, at: Places, buckets, number, found, rounded):
         yield said, [sum(part) for part in zip(*each, strict=True)]
     weights = mean_shards([torch.full_like(one, 2.0 * len(own[0])) for one in total], at)
     yield "the parameters are sent instead of their gradients", weights
-    padding = "the padding behind the last gradient must be zeros"
+    padding = "the padding after the last gradient must be zeros"
     yield padding, other_padding(found, right, sum(sizes), at)
     yield "divided by the number of gradients in the bucket", [at.size * one / len(shapes) for one in right]
     if (passes := len(own[0])) > 1:

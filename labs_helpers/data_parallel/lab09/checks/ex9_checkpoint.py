@@ -20,8 +20,7 @@ from labs_helpers.data_parallel.lab09.shards import shard_of, step_once, train_o
 
 PART = (
     "a part has shard.numel() elements on every rank, including padding: "
-    "not the size of the whole, and not the part of "
-    "ranks have"
+    "not the size of the whole, and not the part for another number of ranks"
 )
 ERRORS = (
     (DTYPES, "parameters and moments are not always float32: gather each into a tensor of its own dtype"),

@@ -122,7 +122,7 @@ def reduce_in_backward(function: Function, draw: np.random.Generator) -> Iterato
             gone = all(p.grad is None for p in arriving)
             finish()
             for count, shard in zip(counts, shards, strict=True):
-                real = max(count - group.rank() * len(shard), 0)  # behind it is padding
+                real = max(count - group.rank() * len(shard), 0)  # the rest is padding
                 left.append([gone, None if shard.grad is None else shard.grad[:real].clone()])
         return left
 

@@ -9,7 +9,7 @@ ADD = "pieces.append((number, begin, end))"
 BUGS: list = [
     (NAME, "a float", [(SIZE, "sum(numels) / world_size")], "/ returns a float; // returns an integer"),
     (NAME, "empty pieces", [("if begin < end:", "if begin <= end:")], "expected"),
-    (NAME, "all", [("if begin < end:", "if True:")], "list the pieces in the order of the parameters,"),
+    (NAME, "all", [("if begin < end:", "if True:")], "pieces are"),
     (NAME, "begin forgotten", [("max(first - start, 0)", "0")], "begin"),
     (
         NAME,

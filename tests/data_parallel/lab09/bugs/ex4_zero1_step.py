@@ -60,7 +60,7 @@ BUGS: list = [
         NAME,
         "the gradient gathered too",
         [(GIVE, "    dist.all_gather_into_tensor(gradient, mine, group=group)\n" + GIVE)],
-        "more all-gathers than one step needs",
+        "more all-gathers than a step needs",
     ),
     (NAME, "the sum", [("gradient / size", "gradient")], "this is the sum over the ranks: the division by"),
     (NAME, "divided twice", [("gradient / size", "gradient / size**2")], "divided by the number of ranks twice"),

@@ -84,7 +84,7 @@ BUGS: list = [
                 "torch.cat([flat, flat[: size * mine.numel() - flat.numel()]])",
             )
         ],
-        "the padding behind the last gradient must be",
+        "the padding after the last gradient must be",
     ),
     (NAME, "the sum", [(") / size\n", ")\n")], "this is the sum over the ranks: the division by"),
     (NAME, "divided twice", [(") / size\n", ") / size**2\n")], "divided by the number of ranks twice"),
@@ -119,7 +119,7 @@ BUGS: list = [
         NAME,
         "synchronous, waited for",
         [(", async_op=True)", ")")],
-        "async_op=True starts a collective and",
+        "without it the call itself waits",
     ),
     (NAME, "never waited", [(WAIT, "")], "is never waited for"),
     (NAME, "overwritten", [(ADD, "shard.grad = mine")], "only the last pass counts: each pass must add"),
@@ -196,7 +196,7 @@ BUGS: list = [
                 "        if parameter is not buckets[number][0]:",
             )
         ],
-        "the last to arrive may be any of them",
+        "expect any parameter to be the last",
     ),
     (
         NAME,

@@ -18,7 +18,7 @@ FIRST = "        p.register_post_accumulate_grad_hook(arrived)\n    free()\n"
 
 ON_EACH = "    for p in parameters:\n" + FIRST.removesuffix("    free()\n")
 ON_MODULE = "    module.register_full_backward_hook(arrived)\n"
-EARLY = "Likely cause: gradients are collected before all of them are there: only the last to arrive may start it"
+EARLY = "Likely cause: you collect gradients before all of them have arrived: only the last to arrive may trigger it"
 
 BUGS: list = [
     (
@@ -64,15 +64,15 @@ BUGS: list = [
             ("def arrived(parameter)", "def arrived(*_)"),
             (ON_EACH, ON_MODULE.replace("backward_hook", "backward_pre_hook")),
         ],
-        "Likely cause: register_full_backward_pre_hook comes before the gradients",
+        "Likely cause: register_full_backward_pre_hook runs before the gradients",
     ),
     (NAME, "sent by the first to arrive", [(WAITS, "")], EARLY + "$"),
-    (NAME, "what has arrived is not cleared", [("        here.clear()\n", "")], EARLY + ", and what tells"),
+    (NAME, "what has arrived is not cleared", [("        here.clear()\n", "")], EARLY + ", and the count"),
     (
         NAME,
         "let go of before they are read",
         [("        flat = torch.cat", DROP + "        flat = torch.cat")],
-        "Likely cause: a .grad that is None: it was let go of before it was read",
+        "Likely cause: a .grad is None: it was released before it was read",
     ),
     (
         NAME,
@@ -172,7 +172,7 @@ BUGS: list = [
         "the weights are no longer needed after the last",
     ),
     (NAME, "not gathered for forward", [(HOOKS[0], "")], "a forward pre-hook must gather it"),
-    (NAME, "not gathered for backward", [(HOOKS[2], "")], "nothing is gathered in the backward pass|freed"),
+    (NAME, "not gathered for backward", [(HOOKS[2], "")], "gathers nothing in the backward pass|freed"),
     (
         NAME,
         "freed by a backward hook",

@@ -105,7 +105,7 @@ BUGS: list = [
                 "else value\n            for name, value in optimizer",
             )
         ],
-        "changes as training goes on(.|\n)*clone",
+        "changes when training continues(.|\n)*clone",
     ),
     (
         NAME,
@@ -123,7 +123,7 @@ BUGS: list = [
         NAME,
         "loaded by 4 ranks",
         [(PART, "return torch.nn.functional.pad(whole, (0, -numel % 4)).chunk(4)[rank].clone()")],
-        "what other numbers of ranks have",
+        "the part for another number of ranks",
     ),
     (
         NAME,
@@ -181,7 +181,7 @@ BUGS: list = [
         NAME,
         "into a copy of the entries",
         [("        optimizer.state[shard] = {", "        dict(optimizer.state[shard])['all'] = {")],
-        "Likely cause: nothing that load.. does reaches optimizer.state.shard.$",
+        "Likely cause: load.. never changes optimizer.state.shard.$",
     ),
     (
         NAME,
@@ -193,7 +193,7 @@ BUGS: list = [
         NAME,
         "on rank 0 alone",
         [('return {"parameters": gather(shard)', 'if rank == 0:\n            return {"parameters": gather(shard)')],
-        r": save\(\) returned|; expected the tensor itself",
+        r"deadlock|save\(\) returned",
     ),
     (NAME, "not waited for", [("part.detach(), group=group)", "part.detach(), group=group, async_op=True)")], "wait"),
 ]
