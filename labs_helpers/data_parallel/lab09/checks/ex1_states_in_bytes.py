@@ -57,7 +57,7 @@ UNITS = {
     2.0**-30: "this is in GiB; return bytes",
 }
 ERRORS = ((r"^KeyError", f"spell the layouts exactly: {', '.join(map(repr, NAMES))}"),)
-NOUNS = ("parameters", "gradients", "optimizer's states")
+NOUNS = ("parameters", "gradients", "optimizer states")
 ADVICE = "for one parameter, which numbers are stored, in which dtype, and which of them does every rank hold?"
 
 

@@ -53,7 +53,7 @@ class Setting:
             for said, batch in (("only the first micro-batch counts", 0), ("only the last micro-batch counts", -1)):
                 norm = sum(own[batch].double() for own in self.gradients).norm() / N
                 yield said, all_the_same(norm)
-                yield f"{said}, divided by the number of all", all_the_same(norm / micro)
+                yield f"{said}, divided by the number of micro-batches", all_the_same(norm / micro)
 
     def _means(self):
         """Yield (sentence, factor) for each wrong division."""

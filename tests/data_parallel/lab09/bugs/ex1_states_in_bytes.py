@@ -55,7 +55,7 @@ BUGS: list = [
         NAME,
         "DDP divides",
         [(DDP, DDP.replace("optimizer", "optimizer / ranks"))],
-        "DDP leaves the optimizer's states whole",
+        "DDP leaves the optimizer states whole",
     ),
     (NAME, "rounded down", [(" / ranks", " // ranks")], "// rounds down"),
     (NAME, "in GB", [(COUNTED, "(count * each / 1e9 for each in layouts[layout])")], "this is in GB; return bytes"),
