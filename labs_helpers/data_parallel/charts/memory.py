@@ -28,8 +28,8 @@ def draw_memory_over_step(rows: pandas.DataFrame, rank: int = 0, layout: str | N
     fullest = {name: _fullest(found, name) for name in names}
     words = LAYOUTS.get(found["layout"].iloc[0], found["layout"].iloc[0])
     least, most = min(fullest, key=lambda name: fullest[name]), max(fullest, key=lambda name: fullest[name])
-    title = f"At most rank {rank} holds {bytes_text(fullest[least])} ({least}) to {bytes_text(fullest[most])} ({most})"
-    panels = [f"{name}\nat most {bytes_text(fullest[name])}" for name in names]
+    title = f"Peak on rank {rank}: {bytes_text(fullest[least])} ({least}) to {bytes_text(fullest[most])} ({most})"
+    panels = [f"{name}\npeak {bytes_text(fullest[name])}" for name in names]
     fig, axes = figures.panels(title, panels, 2.0 + 2.1 * len(names), 4.6, sharey=True)
     for ax, name in zip(axes, names, strict=True):
         row = found[found["stage"] == name].iloc[-1]
@@ -45,11 +45,11 @@ def draw_memory_over_step(rows: pandas.DataFrame, rank: int = 0, layout: str | N
         ax.set_xticks([turn / 2, turn + (len(x) - 1 - turn) / 2], ["forward", "backward,\nupdate"])
         ax.set(xlim=(0, len(x) - 1), ylim=(0, None))
         ax.grid(False, axis="x")
-    axes[0].set_ylabel("held by the rank")
+    axes[0].set_ylabel("model states held")
     figures.set_unit(axes[0].yaxis, "B")
     lines: dict[str, Any] = {
         "states, by formula": ("formula", "--"),
-        "and all blocks that may be whole at once": ("formula", ":"),
+        "plus all blocks that may be whole": ("formula", ":"),
     }
     figures.legend_below(fig, lines | {part: part for part in PARTS})
     figures.write_below(fig, f"{words}, {setting_of(found)}")

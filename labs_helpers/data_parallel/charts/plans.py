@@ -51,9 +51,9 @@ def draw_states(count: float, ranks: int, layout: str = DEFAULT) -> Figure:
     memory = {stage: states(count, stage, ranks, layout) for stage in STAGES if stage != "SHARD_GRAD_OP"}
     first, *_, last = (total(parts) for parts in memory.values())
     fig = draw_memory(
-        memory, title=f"States of {count / 1e9:.3g} B parameters: {first / GB:.4g} to {last / GB:.3g} GB per GPU"
+        memory, title=f"Model states take {first / GB:.4g} GB per GPU under DDP, {last / GB:.3g} under ZeRO-3"
     )
-    figures.write_below(fig, f"{ranks} GPUs, {layout}")
+    figures.write_below(fig, f"{count / 1e9:.3g} billion parameters, {ranks} GPUs, {layout}")
     return fig
 
 

@@ -1,4 +1,4 @@
-"""A model's parameters in flat memory, and how much memory stands behind tensors."""
+"""A model's parameters in flat memory, and the memory that tensors occupy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @torch.no_grad()
 def flatten(parameters: Iterable[torch.nn.Parameter], ranks: int) -> Tensor:
-    """(n,): the parameters one behind the other, with padding to a multiple of `ranks`. They become views of it."""
+    """Return (n,), the parameters one after another, padded to a multiple of `ranks`. They become views of it."""
     parameters = list(parameters)
     total = sum(p.numel() for p in parameters)
     whole = parameters[0].new_zeros(-(-total // ranks) * ranks)
@@ -24,7 +24,7 @@ def flatten(parameters: Iterable[torch.nn.Parameter], ranks: int) -> Tensor:
 
 
 def flat_gradient(parameters: Iterable[torch.nn.Parameter], whole: Tensor) -> Tensor:
-    """(n,) like `whole`: the parameters' .grad one behind the other, and 0 behind them. They keep theirs."""
+    """Return (n,) like `whole`: copies of the parameters' .grad one after another, then zeros."""
     flat, at = torch.zeros_like(whole), 0
     for p in parameters:
         flat[at : at + p.numel()] = p.grad.reshape(-1)
@@ -33,7 +33,7 @@ def flat_gradient(parameters: Iterable[torch.nn.Parameter], whole: Tensor) -> Te
 
 
 def held(tensors: Iterable[Tensor | None]) -> int:
-    """Bytes of memory behind the tensors, each memory once, however many views of it there are."""
+    """Return the bytes of memory that the tensors occupy; several views of the same memory count once."""
     memory = {}
     for tensor in tensors:
         if tensor is not None:
@@ -43,5 +43,5 @@ def held(tensors: Iterable[Tensor | None]) -> int:
 
 
 def states_of(optimizer: torch.optim.Optimizer) -> list[Tensor]:
-    """Its tensors with a number per element: moments, but not Adam's count of steps."""
+    """Return the optimizer's tensors with one number per element: moments, but not Adam's step count."""
     return [v for state in optimizer.state.values() for v in state.values() if isinstance(v, Tensor) and v.ndim]

@@ -1,4 +1,4 @@
-"""Memory that an answer frees and gets again, watched: freed, it reads as NaN instead of ending the process."""
+"""Watch memory that an answer frees and reallocates; freed memory reads as NaN instead of crashing the process."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import Tensor
 
 
 class Watched:
-    """The memory of some tensors; `alive(tensor)` says whether it is there."""
+    """Watch the memory of some tensors; `alive(tensor)` returns whether it is allocated."""
 
     def __init__(self) -> None:
         self.sizes: dict[int, int] = {}
         self.kept: list[Tensor] = []
 
     def watch(self, whole: Tensor) -> None:
-        self.kept.append(whole)  # its address is not given to another
+        self.kept.append(whole)  # so that its address is not reused
         self.sizes[whole.untyped_storage().data_ptr()] = whole.untyped_storage().nbytes()
 
     def alive(self, whole: Tensor) -> bool:
@@ -26,7 +26,7 @@ class Watched:
 
 @contextmanager
 def watched_memory() -> Iterator[Watched]:
-    """Within it resize_ of a watched storage frees nothing: it fills the memory with NaN, and remembers the size."""
+    """Make resize_ of a watched storage fill the memory with NaN instead of freeing it, and record the size."""
     kind, watched = torch.UntypedStorage, Watched()
     really = {name: getattr(kind, name) for name in ("resize_", "size", "nbytes")}
 
@@ -37,8 +37,8 @@ def watched_memory() -> Iterator[Watched]:
         if size not in (0, really["nbytes"](self)):
             raise RuntimeError(f"resize_({size}): whole has {really['nbytes'](self)} bytes")
         if size and watched.sizes[at]:
-            return self  # as large as it is: nothing happens to it
-        # New memory is no zeros. A float of any size is NaN where all bits are set.
+            return self  # the same size: nothing happens
+        # New memory does not contain zeros. A float of any size is NaN if all bits are set.
         torch.empty(0, dtype=torch.uint8).set_(self, 0, (really["nbytes"](self),)).fill_(255)
         watched.sizes[at] = size
         return self

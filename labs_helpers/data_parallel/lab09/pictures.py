@@ -1,4 +1,4 @@
-"""The drawings of lab 09: flat memory cut into shards, what is held, and what is sent."""
+"""Figures of lab 09: flat memory cut into shards, bytes held, and bytes sent."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ WITH_ALL_REDUCE, THREE = "ZeRO-1 with all-reduce", "ZeRO-3"
 def draw_shards(
     numels: Sequence[int], names: Sequence[str], pieces: Sequence[Sequence[tuple[int, int, int]]], shard: int
 ):
-    """Flat memory, a box per parameter; below it each rank's pieces, and the padding.
+    """Draw flat memory with a box per parameter, and below it the pieces of each rank and the padding.
 
-    pieces: of each rank, (number, begin, end). shard: its elements."""
+    pieces: (number, begin, end) of each piece, by rank. shard: elements of one shard."""
     ranks, total = len(pieces), sum(numels)
-    fig, ax = figures.new(f"{total} elements in {ranks} shards of {shard}: parameters are cut", height=2.7)
+    fig, ax = figures.new(f"Shard boundaries cut parameters: {total} elements, {ranks} shards", height=2.7)
     starts = [sum(numels[:i]) for i in range(len(numels))]
     parameters = [
         Span(start, start + n, color("cell"), name) for start, n, name in zip(starts, numels, names, strict=True)
@@ -41,20 +41,24 @@ def draw_shards(
     finish_rows(ax, ["parameters", "pieces"])
     ax.set(xlim=(-0.3, ranks * shard + 0.3), ylim=(1.95, -0.5), xlabel="element of flat memory (hatched: padding)")
     ax.grid(False)
-    for y, spans in enumerate((parameters, held)):
+    # Write each name into the largest piece of its parameter, where no shard boundary crosses it.
+    largest: dict[str, Span] = {}
+    for number, begin, end in sorted((piece for own in pieces for piece in own), key=lambda piece: piece[2] - piece[1]):
+        largest[names[number]] = Span(starts[number] + begin, starts[number] + end, color("cell"), names[number])
+    for y, spans in enumerate((largest.values(), held)):
         write_in(ax, y, spans, size=8)
     return fig
 
 
 def draw_held(counted: Mapping[str, Mapping[str, float]], formula: Mapping[str, float], prediction=None):
-    """A bar per stage of what one rank holds after the backward pass, and the formula as a diamond.
+    """Draw the bytes that one rank holds after the backward pass, a bar per stage, with the formula as a diamond.
 
-    prediction: of the bytes that ZeRO-2's rank holds over DDP's; one without a number draws nothing."""
+    prediction: ZeRO-2's bytes over DDP's; without a number, nothing is drawn for it."""
     worst = max(abs(sum(parts.values()) / formula[stage] - 1) for stage, parts in counted.items())
-    title = f"A rank holds what the formula says, within {max(worst, 1e-3):.1%}"
+    title = f"The counted bytes match the formula within {max(worst, 1e-3):.1%}"
     fig, ax = figures.new(title, 8.2, 1.8 + 0.5 * len(counted))
     bars = {stage: {part: parts[part] for part in PARTS} for stage, parts in counted.items()}
-    xlabel = "held by a rank after the backward pass"
+    xlabel = "bytes held by one rank after the backward pass"
     draw_bars(ax, bars, {part: part for part in PARTS}, unit="B", xlabel=xlabel)
     for y, stage in enumerate(counted):
         mark_bar(ax, formula[stage], y)
@@ -65,11 +69,11 @@ def draw_held(counted: Mapping[str, Mapping[str, float]], formula: Mapping[str, 
 
 
 def draw_sent(rows: Mapping[str, float], prediction=None):
-    """Bytes sent per step and rank, a bar per scheme, in DDP's. prediction: of ZeRO-1 with an all-reduce."""
+    """Draw bytes sent per step and rank, relative to DDP, by scheme. prediction: for ZeRO-1 with an all-reduce."""
     times = {name: sent / rows["DDP"] for name, sent in rows.items()}
-    fig, ax = figures.new(f"ZeRO-3 sends {times[THREE]:.3g} times DDP's bytes", height=1.6 + 0.45 * len(rows))
+    fig, ax = figures.new(f"ZeRO-3 sends {times[THREE]:.3g} times as many bytes as DDP", height=1.6 + 0.45 * len(rows))
     roles = {name: "right" if factor <= 1 else "wrong" for name, factor in times.items()}
     texts = {name: f"{factor:.3g}" for name, factor in times.items()}
-    draw_bars(ax, times, roles, texts, xlabel="times DDP's", room=1.12)
+    draw_bars(ax, times, roles, texts, xlabel="bytes sent, relative to DDP", room=1.12)
     predict_bar(ax, predicted(prediction), list(rows).index(WITH_ALL_REDUCE))
     return fig

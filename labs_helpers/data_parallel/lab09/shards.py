@@ -1,4 +1,4 @@
-"""Shards of flat memory, and a module to cut: what the checks and the hidden inputs of lab 09 are made of."""
+"""Shards of flat memory and a small module, used by the checks and the hidden inputs of lab 09."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from torch import Tensor, nn
 
 
 def cut(flat: Tensor, size: int, front: bool = False) -> tuple[Tensor, ...]:
-    """`flat` in equal shards, with zeros behind it, or in front."""
+    """Cut `flat` into equal shards, with zeros at the end, or in front."""
     more = -len(flat) % size
     return nn.functional.pad(flat, (more, 0) if front else (0, more)).chunk(size)
 
 
 def shard_of(group: Any, whole: Tensor) -> Tensor:
-    """A copy of this rank's shard."""
+    """Return a copy of this rank's shard."""
     return cut(whole, group.size())[group.rank()].clone()
 
 
 def parameters_on(shard: Tensor, pieces: Sequence[tuple[int, int, int]]) -> list[nn.Parameter]:
-    """The pieces of a shard, (number, begin, end) each, on its memory."""
+    """Return the pieces (number, begin, end) of a shard as parameters in its memory."""
     lengths = [end - begin for _, begin, end in pieces]
     parts = shard.split([*lengths, len(shard) - sum(lengths)])
     return [nn.Parameter(part) for part in parts[: len(pieces)]]
 
 
 class Layer(nn.Module):
-    """tanh(x @ weight.T + bias) · scale: three parameters, of which autograd keeps views, two of them a child's.
+    """Compute tanh(x @ weight.T + bias) · scale, with three parameters that autograd saves, two of them in a submodule.
 
-    Neither the first nor the last of them is the one whose gradient comes last: that is weight's. seen() is called when
-    it computes, passed() when backward is inside it. values: (1 + out · (into + 1),)."""
+    The gradient of weight, neither the first nor the last parameter, arrives last. The layer calls seen() when it
+    computes, and passed() when backward is inside it. values: (1 + out · (into + 1),)."""
 
     def __init__(self, into: int, out: int, values: Tensor) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Layer(nn.Module):
 def train_on(
     shard: nn.Parameter, optimizer: torch.optim.Optimizer, gradients: Sequence[Tensor]
 ) -> torch.optim.Optimizer:
-    """The optimizer, after a step with each of the gradients."""
+    """Return the optimizer after one step with each of the gradients."""
     for gradient in gradients:
         shard.grad = gradient.clone()
         optimizer.step()
@@ -62,7 +62,7 @@ def train_on(
 
 @cache
 def step_once() -> None:
-    """torch.optim imports much at its first step, seconds on a busy machine: not within the ranks' time limit."""
+    """Run torch.optim's first step, which may import for seconds, outside the ranks' time limit."""
     p = nn.Parameter(torch.zeros(1))
     p.grad = torch.zeros(1)
     torch.optim.SGD([p], lr=0.0).step()

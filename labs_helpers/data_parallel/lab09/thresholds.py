@@ -1,4 +1,4 @@
-"""The tokens that hide ZeRO-3's gathers on machines that were measured, beside what their race found."""
+"""Tokens that hide ZeRO-3's gathers on measured machines, with the results of the recorded races."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ TIMES = 7
 
 
 def measure(group: Any, device: torch.device) -> tuple[float, float]:
-    """(FLOP/s, bytes/s) of the slowest rank: of lab 09's model forward and backward, 6 FLOPs per parameter and token,
-    and of what a rank sends in an all-gather."""
+    """Return (FLOP/s, bytes/s) of the slowest rank, measured on lab 09's model and on an all-gather.
+
+    Forward and backward count 6 FLOPs per parameter and token; bytes are those that one rank sends."""
     model, ranks = make_model(device), TorchRanks(group)
     size, rank = dist.get_world_size(group), dist.get_rank(group)
     whole = torch.zeros(GATHERED // 4 // size * size, device=device)
@@ -39,9 +40,11 @@ def measure(group: Any, device: torch.device) -> tuple[float, float]:
 
 
 def table(tokens_to_hide: Callable, measured: Mapping[str, tuple], recorded: Mapping[str, Any]) -> pandas.DataFrame:
-    """A row per machine: what a rank achieves, bus bandwidth, tokens that hide a gather, tokens that a rank had and
-    what of its ZeRO-3's step was exposed, where that is recorded. measured: name → (FLOP/s, bytes/s, ranks, bytes per
-    parameter). recorded: name → records, of the race or of steps in every stage."""
+    """Tabulate the tokens that hide a gather, one row per machine, with achieved FLOP/s and bus bandwidth.
+
+    Where a race is recorded, a row also gives its tokens per rank and the exposed time of ZeRO-3. measured: name →
+    (FLOP/s, bytes/s, ranks, bytes per parameter). recorded: name → records of the race or of steps in every stage.
+    """
     import pandas
 
     every = {name: (*one, None, None, None) for name, one in measured.items()}
@@ -56,12 +59,12 @@ def table(tokens_to_hide: Callable, measured: Mapping[str, tuple], recorded: Map
 
 
 def _four(value: float | None) -> str:
-    """Four digits, or a dash for what was not recorded."""
+    """Format a number with four digits, or a dash if it was not recorded."""
     return "–" if value is None or value != value else f"{float(f'{value:.4g}'):,g}"
 
 
 def recorded_rates(rows: pandas.DataFrame) -> list[tuple]:
-    """(FLOP/s, bytes/s, ranks, bytes per parameter, tokens per rank, exposed ms, step ms) by number of ranks."""
+    """Return (FLOP/s, bytes/s, ranks, bytes per parameter, tokens per rank, exposed ms, step ms) by number of ranks."""
     race = rows[rows["kind"] == "race"] if "heat" in rows else rows[:0]
     raced = race[(race["heat"] == "shards") & (race["compiled"] == True)] if len(race) else race  # noqa: E712
     raced = raced.dropna(axis="columns", how="all")

@@ -1,4 +1,4 @@
-"""What lab 09 trains: lab 01's tiny transformer on bytes of text, a part of each batch per rank."""
+"""Train lab 01's tiny transformer on bytes of text, with part of each batch on every rank."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ BATCH, LENGTH, RATE, MAX_NORM = 4, 64, 1e-3, 1.0  # sequences per rank, tokens o
 
 
 def make_model(device: torch.device | str = "cpu") -> Transformer:
-    """The same weights on every rank."""
+    """Return a model with the same weights on every rank."""
     torch.manual_seed(0)
     return Transformer(CONFIG).to(device)
 
 
 def loss_of(model: nn.Module, step: int, rank: int) -> Tensor:
-    """The mean loss, in nats per byte, over the sequences of a step that belong to a rank."""
+    """Return the mean loss, in nats per byte, over one rank's sequences in a step."""
     device = next(model.parameters()).device
     x, y = next(batches("train", BATCH, LENGTH, seed=1000 * step + rank))
     return next_token_loss(model(x.to(device)), y.to(device))
 
 
 def decay_groups(parameters: Sequence[Tensor]) -> list[dict]:
-    """Weight decay for matrices alone, as groups for `sharded_groups`."""
+    """Return parameter groups for `sharded_groups` with weight decay for matrices only."""
     numbers = range(len(parameters))
     return [
         {"params": [i for i in numbers if parameters[i].ndim > 1], "weight_decay": 0.1},
@@ -41,8 +41,8 @@ def decay_groups(parameters: Sequence[Tensor]) -> list[dict]:
 def train_alone(
     ranks: int, steps: int, device: torch.device | str = "cpu", decay: bool = True, clip: bool = False
 ) -> list[float]:
-    """Losses of one process that takes the parts of all ranks. decay: as `decay_groups` has it; clip: to MAX_NORM."""
-    with one_thread():  # a small model: several mostly wait for each other
+    """Return the losses of one process that takes all ranks' parts. decay: use `decay_groups`; clip: to MAX_NORM."""
+    with one_thread():  # small model: with more threads, most would wait for each other
         return _train(make_model(device), ranks, steps, decay, clip)
 
 

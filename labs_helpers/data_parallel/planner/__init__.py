@@ -1,1 +1,1 @@
-"""Plans of a training: memory, traffic and time by strategy, and which strategy to take."""
+"""Plan a training run: memory, traffic, and time of each strategy, and the choice among them."""

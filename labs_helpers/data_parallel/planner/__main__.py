@@ -1,9 +1,9 @@
-"""Plan the training of a model on a number of GPUs: memory, traffic and time by strategy, and which one to take.
+"""Plan the training of a model on a number of GPUs: memory, traffic, and time of each strategy, and the best choice.
 
     python -m labs_helpers.data_parallel.planner --parameters 7e9 --gpus 8 --gpu H100 --batch 4 --length 2048
 
-Memory and traffic are counted by formula. Times are predictions from a datasheet, an assumed efficiency and an α and β
-per link: good for comparing strategies, and to be measured before they are believed.
+Memory and traffic follow from formulas. Times are predictions from a datasheet, an assumed efficiency, and an α and β
+per link. Use them to compare strategies, and measure before you believe them.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 def positive(text: str) -> int:
-    """argparse's: an integer of 1 or more, also as 7e9."""
+    """Parse an integer of at least 1, also written as 7e9."""
     value = float(text)
     if value < 1 or not value.is_integer():
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number of 1 or more")
+        raise argparse.ArgumentTypeError(f"{text} is not an integer of at least 1")
     return int(value)
 
 
@@ -41,22 +41,24 @@ def make_parser() -> argparse.ArgumentParser:
         prog="python -m labs_helpers.data_parallel.planner", description=(__doc__ or "").splitlines()[0]
     )
     model = parser.add_mutually_exclusive_group(required=True)
-    model.add_argument("--parameters", type=float, metavar="7e9", help="of the model; its shape is then assumed")
-    model.add_argument("--size", choices=sorted(SIZES), help="a size of labs_helpers.transformer.config")
+    model.add_argument(
+        "--parameters", type=float, metavar="7e9", help="number of parameters; the model's shape is then assumed"
+    )
+    model.add_argument("--size", choices=sorted(SIZES), help="a size from labs_helpers.transformer.config")
     parser.add_argument("--gpus", type=positive, required=True, metavar="N")
     parser.add_argument("--gpu", default="H100", choices=list(DATASHEET), help="default: %(default)s")
     options: tuple[tuple[str, Callable[[str], object], object, str], ...] = (
-        ("--gpus-per-node", positive, 8, "GPUs that share a node"),
+        ("--gpus-per-node", positive, 8, "GPUs per node"),
         ("--batch", positive, 1, "sequences per GPU and step"),
         ("--length", positive, 2048, "tokens per sequence"),
-        ("--accumulate", positive, 1, "micro-batches that the batch is computed in"),
-        ("--bucket-mb", positive, 25, "MiB of a gradient bucket"),
-        ("--inside", float, None, "GB/s of a GPU's link inside the node, one direction; 0.8 of the datasheet's"),
+        ("--accumulate", positive, 1, "micro-batches per step"),
+        ("--bucket-mb", positive, 25, "size of a gradient bucket in MiB"),
+        ("--inside", float, None, "GB/s of a GPU's link inside the node, in one direction; 0.8 of the datasheet's"),
         ("--between", float, None, "GB/s of a node's cable, all ports together; 50 per GPU"),
         ("--alpha-inside", float, 1e6 * ALPHA_INSIDE, "µs per message inside the node"),
         ("--alpha-between", float, 1e6 * ALPHA_BETWEEN, "µs per message between nodes"),
-        ("--efficiency", float, EFFICIENCY, "share of the GPU's peak that forward and backward pass reach"),
-        ("--contention", float, CONTENTION, "what hidden communication costs, as a share of its time"),
+        ("--efficiency", float, EFFICIENCY, "fraction of the GPU's peak that the forward and backward passes reach"),
+        ("--contention", float, CONTENTION, "slowdown of compute by hidden communication, as a fraction of its time"),
     )
     for option, kind, default, meaning in options:
         told = meaning if default is None else f"{meaning}; default: %(default)s"
@@ -64,7 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--layout", default=DEFAULT, choices=list(LAYOUTS), help="default: %(default)s")
     parser.add_argument("--attention", default="sdpa", choices=list(ATTENTIONS), help="default: %(default)s")
     parser.add_argument("--checkpoint", action="store_true", help="checkpoint every block")
-    parser.add_argument("--formulas", action="store_true", help="print the formulas behind the numbers too")
+    parser.add_argument("--formulas", action="store_true", help="also print the formulas behind the numbers")
     return parser
 
 
@@ -98,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def show(table: pandas.DataFrame) -> str:
-    """A table of `Plan` as the command prints it."""
+    """Format a table of `Plan` as the command prints it."""
     digits = {"step ms": "{:,.1f}", "exposed ms": "{:,.1f}", "tokens/s": "{:,.0f}"}
     formats = {name: digits.get(name, "{:,.3f}").format for name in table if table[name].dtype == float}
     return table.to_string(formatters=formats, na_rep="–")

@@ -1,4 +1,4 @@
-"""Which strategy to take, and why, in words."""
+"""Choose a strategy and explain the choice."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from labs_helpers.data_parallel.planner.cluster import Cluster
 from labs_helpers.data_parallel.planner.memory import step_memory
 from labs_helpers.data_parallel.planner.strategies import Row, Training
 
-# Times closer than this are the same. With a measured floor, predictions of DDP's steps on 2 and 4 H200s came within 3%
-# of measured ones, and of ZeroRedundancyOptimizer's within 9%. fully_shard's, of a model of 1 billion parameters, took
-# up to half as long again as predicted: the host's hooks, which are not modelled.
+# Times closer than this count as equal. With a measured floor, predictions of DDP's steps on 2 and 4 H200s came within
+# 3% of measured ones, and predictions of ZeroRedundancyOptimizer's within 9%. With a model of 1 billion parameters,
+# fully_shard took up to half as long again as predicted, because the host's hooks are not modeled.
 AS_FAST = 0.1
-MANY = 4  # that do not fit: more are not listed
+MANY = 4  # list at most this many strategies that do not fit
 
 
 def choose(rows: Sequence[Row], training: Training, cluster: Cluster) -> tuple[Row | None, str]:
-    """The fastest row that fits, or the first of `rows`, which begin with the simplest, that is as fast within 10%; and
-    the reason. (None, what would help) where none fits."""
+    """Return the fastest row that fits, or the first that is as fast within 10%, and the reason.
+
+    `rows` begin with the simplest strategy. If none fits, return (None, advice).
+    """
     fitting = [(row, row.time.step) for row in rows if row.time and row.fits]
     if not fitting:
         return None, _nothing_fits(rows, training, cluster)
@@ -48,7 +50,8 @@ def _reasons(rows: Sequence[Row], chosen: Row) -> list[str]:
     name = quickest.strategy.name
     if ratio < 1:
         said.append(
-            f"{name} is predicted to take {1 - ratio:.1%} less time: no more than a prediction may be wrong by, and it "
+            f"{name} is predicted to take {1 - ratio:.1%} less time, which "
+            f"is within the error of a prediction, and it "
             "is less simple."
         )
     else:
@@ -59,36 +62,37 @@ def _reasons(rows: Sequence[Row], chosen: Row) -> list[str]:
 def _because(slower: Row, chosen: Row) -> str:
     assert slower.time is not None and chosen.time is not None
     spent = {
-        "it exposes {:.3g} ms of communication more": slower.time.exposed - chosen.time.exposed,
-        "it hides {:.3g} ms of communication more, which slows the compute": slower.time.hidden - chosen.time.hidden,
+        "it exposes {:.3g} ms more communication": slower.time.exposed - chosen.time.exposed,
+        "it hides {:.3g} ms more communication, which slows the compute": slower.time.hidden - chosen.time.hidden,
         "its update takes {:.3g} ms longer": slower.time.update - chosen.time.update,
     }
     text, seconds = max(spent.items(), key=lambda item: item[1])
-    return f": {text.format(1e3 * seconds)}" if seconds > 0 else ""
+    return f" because {text.format(1e3 * seconds)}" if seconds > 0 else ""
 
 
 def _nothing_fits(rows: Sequence[Row], training: Training, cluster: Cluster) -> str:
     least = min((row for row in rows if row.time), key=lambda row: row.memory)
     size = {part.name: part.bytes for part in least.parts}
     said = [
-        f"Nothing fits: {least.strategy.name}, which needs the least, takes {_gb(least.memory)} of "
-        f"{_gb(least.capacity)}, activations {_gb(size['activations'])} of it."
+        f"Nothing fits: {least.strategy.name} needs the least memory, {_gb(least.memory)}, but a GPU has "
+        f"{_gb(least.capacity)}. Activations take {_gb(size['activations'])}."
     ]
     if size["activations"] > 0.5 * least.memory:
-        said.append("More micro-batches (--accumulate), shorter sequences or --checkpoint make those smaller.")
+        said.append("More micro-batches (--accumulate), shorter sequences, or --checkpoint reduce the activations.")
     if needed := gpus_needed(training, cluster):
-        said.append(f"With these activations ZeRO-3 fits from {needed} GPUs on.")
+        said.append(f"With these activations, ZeRO-3 fits on {needed} or more GPUs.")
     elif not training.checkpoint:
-        said.append("On more GPUs ZeRO-3 does not fit either; with --checkpoint it may.")
+        said.append("ZeRO-3 would not fit on more GPUs either; it may with --checkpoint.")
     else:
-        said.append("On more GPUs ZeRO-3 does not fit either: tensor parallelism splits activations too, or offload.")
+        said.append("ZeRO-3 would not fit on more GPUs either. Offload, or split activations with tensor parallelism.")
     return " ".join(said)
 
 
 def gpus_needed(training: Training, cluster: Cluster) -> int | None:
-    """The fewest GPUs, of whole nodes, on which ZeRO-3 fits: states / N + what does not shrink ≤ a GPU's memory.
+    """Return the fewest GPUs, in whole nodes, on which ZeRO-3 fits, or None if it fits on no number of GPUs.
 
-    None where what does not shrink, activations and gathered blocks, is too large by itself."""
+    The states divided by N must fit together with activations and gathered blocks, which do not shrink with N.
+    """
     parts = step_memory(
         training.model,
         "ZeRO-3",

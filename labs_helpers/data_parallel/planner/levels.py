@@ -1,6 +1,6 @@
-"""Hybrid sharding's traffic over nodes: shards stay within a node, and replicas of them stand in the others.
+"""Traffic of hybrid sharding across nodes: shards within a node, and replicas of them in the other nodes.
 
-There are n nodes of g ranks. Inside a node links are fast; its cable to the others is shared by its g ranks.
+There are n nodes with g ranks each. Links inside a node are fast; the ranks of a node share its cable to the others.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from labs_helpers.tensor_parallel.traffic import Sent
 
 
 def hybrid_volume(model: Model, ranks_per_node: int, layout: str = DEFAULT, accumulate: int = 1) -> list[Sent]:
-    """ZeRO-3 inside each node, replicas between (FSDP's HYBRID_SHARD, MiCS): gathers and reduce-scatters stay in the
-    group "node", and what a rank's shard of the gradients is then is all-reduced over "nodes"."""
+    """Return the traffic of ZeRO-3 inside each node with replicas across nodes (FSDP's HYBRID_SHARD, MiCS).
+
+    Gathers and reduce-scatters stay in the group "node". Each rank's shard of the gradients is then all-reduced over
+    "nodes".
+    """
     found = []
     for row in step_volume(model, "ZeRO-3", layout, accumulate=accumulate):
         found.append(row._replace(group="node"))

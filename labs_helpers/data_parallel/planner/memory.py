@@ -1,8 +1,8 @@
-"""What one rank's memory holds at the fullest point of a training step: states, buckets, gathered blocks, activations.
+"""Peak memory of one rank in a training step: states, buckets, gathered blocks, and activations.
 
-The fullest point is where the backward pass begins: all activations are there, and gradients stay allocated from step
-to step, as views into buckets do, and as accumulation needs. Freed before each forward pass, they are not there yet:
-then the peak is the sum less the gradients, or, with few activations, the end of the backward pass.
+Memory use peaks at the beginning of the backward pass, when all activations exist. Gradients stay allocated from step
+to step if they are views of buckets or accumulate. If they are freed before each forward pass, the peak is lower by the
+gradients, or, with few activations, moves to the end of the backward pass.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from labs_helpers.data_parallel.planner.model_size import Model
 from labs_helpers.transformer.counts import saved_activations
 
 MEGABYTE = 2**20
-ITEMSIZE = 2  # bytes of an activation, also under autocast, whose products are in 16 bits
-# What a tensor-parallel rank keeps whole; the rest is split like the heads, the hidden width and the vocabulary.
+ITEMSIZE = 2  # bytes of an activation, also under autocast, which computes products in 16 bits
+# Activations that a tensor-parallel rank keeps whole; the rest is split by heads, hidden width, or vocabulary.
 WHOLE = ("tokens and targets", "rotary cos and sin", "norm", "norm's output", "mask")
 
 
 @dataclass(frozen=True)
 class Buffers:
-    """What collectives need beside the states.
+    """Memory that collectives need in addition to the states.
 
-    bucket_bytes: a gradient bucket's; DistributedDataParallel's default is 25 MiB. copies: gradients are copied into
-    the buckets instead of being views into them (gradient_as_bucket_view=False, PyTorch's default; also one flat
-    all-reduce); of DDP and ZeRO-1. prefetched: blocks that ZeRO-3 gathers ahead of the one that computes.
+    bucket_bytes: size of a gradient bucket; DistributedDataParallel's default is 25 MiB. copies: DDP and ZeRO-1 copy
+    gradients into the buckets instead of using views (gradient_as_bucket_view=False, PyTorch's default; also for a
+    single flat all-reduce). prefetched: blocks that ZeRO-3 gathers ahead.
     """
 
     bucket_bytes: int = 25 * MEGABYTE
@@ -35,7 +35,8 @@ class Buffers:
     def __post_init__(self) -> None:
         if self.bucket_bytes < 1 or self.prefetched < 0:
             raise ValueError(
-                f"bucket_bytes is {self.bucket_bytes} and prefetched {self.prefetched}; at least 1 byte and 0 blocks"
+                f"bucket_bytes is {self.bucket_bytes} and prefetched is "
+                f"{self.prefetched}; the least are 1 byte and 0 blocks"
             )
 
 
@@ -53,11 +54,11 @@ def step_memory(
     whole_gradients: bool = False,
     buffers: Buffers = Buffers(),
 ) -> list[Part]:
-    """The parts of one rank's memory in a step of `ranks` data-parallel × `tp` tensor-parallel ranks; `total` adds up.
+    """Return the parts of one rank's peak memory with `ranks` data-parallel × `tp` tensor-parallel ranks.
 
     batch: sequences of `length` tokens in one forward pass of the tensor-parallel group. attention: as for
-    `saved_activations`. checkpoint: each block keeps its input alone and is computed again. Not counted: an
-    allocator's rounding, NCCL's and cuBLAS's workspaces (about 1 GB together). Raises as `states` does.
+    `saved_activations`. checkpoint: each block keeps only its input and is recomputed. Not counted are the allocator's
+    rounding and the workspaces of NCCL and cuBLAS (about 1 GB together). Raise the same errors as `states`.
     """
     count = model.per_rank(tp)
     parts = states(count, stage, ranks, layout, whole_gradients)
@@ -68,14 +69,14 @@ def step_memory(
 
 def _buffers(model: Model, stage: str, layout: str, tp: int, buffers: Buffers) -> list[Part]:
     sizes, count, block = LAYOUTS[layout], model.per_rank(tp), model.per_block(tp)
-    outside = count - model.shape.layers * block  # embedding, output and last norm: one group, whole during the step
+    outside = count - model.shape.layers * block  # embedding, output, and last norm: one group, whole during the step
     gradients = sizes.gradients * count
     if stage in ("DDP", "ZeRO-1"):
         return [Part("buckets", gradients, f"{sizes.gradients} Ψ, copies")] if buffers.copies else []
     if stage == "ZeRO-2":
         two = min(2 * buffers.bucket_bytes, gradients)
-        return [Part("buckets", two, "2 buckets: one fills, one travels")]
-    buckets = Part("buckets", 2 * sizes.gradients * block, f"2 · {sizes.gradients} · block: one fills, one travels")
+        return [Part("buckets", two, "2 buckets: one filling, one in flight")]
+    buckets = Part("buckets", 2 * sizes.gradients * block, f"2 · {sizes.gradients} · block: one filling, one in flight")
     if stage == "SHARD_GRAD_OP":
         return [buckets, Part("gathered", sizes.parameters * count, f"{sizes.parameters} Ψ")]
     alive = min(1 + buffers.prefetched, model.shape.layers)
@@ -92,19 +93,19 @@ def activations(
     attention: str = "sdpa",
     checkpoint: bool = False,
 ) -> Part:
-    """What a forward pass keeps, and the two gradients of the logits in float32 with which the backward pass begins.
+    """Return the activations kept by a forward pass, and the two float32 gradients of the logits that begin backward.
 
-    Under autocast also the weights' copies in 16 bits, which it keeps for the backward pass, and the norms' float32; a
-    lower bound there: at small sizes on a CPU 5 to 10% below what autograd was seen to save.
+    Under autocast, include the 16-bit copies of the weights, which it keeps for backward, and the norms' float32
+    values. That is a lower bound: for small models on a CPU, it was 5 to 10% below the bytes that autograd saved.
     """
     shape = model.shape
     kept = _kept(model, tp, batch, length, attention)
     logits = kept["log-softmax of the logits"]
-    formula = "what forward keeps + 2 · 4 B L V"
+    formula = "kept by forward + 2 · 4 B L V"
     held = sum(kept.values()) + 2 * logits
     if checkpoint:
         one = _kept(replace(model, shape=replace(shape, layers=1)), tp, batch, length, attention)
-        inside = sum(one.values()) - logits  # of one block, as it is computed again; the loss is over by then
+        inside = sum(one.values()) - logits  # of one block during its recomputation, after the loss
         inputs = shape.layers * ITEMSIZE * batch * length * shape.width
         held = inputs + max(inside, 3 * logits)
         formula = "blocks' inputs + one block, or 3 · 4 B L V"
@@ -121,7 +122,7 @@ def _kept(model: Model, tp: int, batch: int, length: int, attention: str) -> dic
 
 
 def peak(parts: list[Part], gradients_freed: bool = False) -> float:
-    """Bytes at the fullest point. gradients_freed: by `zero_grad(set_to_none=True)` and no views that stay."""
+    """Return the bytes at the peak. gradients_freed: `zero_grad(set_to_none=True)` without views that stay."""
     if not gradients_freed:
         return total(parts)
     size = {part.name: part.bytes for part in parts}

@@ -1,4 +1,4 @@
-"""A plan: all strategies on one cluster, which to take, and the tables that show it.
+"""A plan compares all strategies on one cluster, chooses one, and tabulates the results.
 
 found = plan(Training(Model.of(7e9), batch=4), Cluster.of("H100", 8))
 found.choice, found.reason, found.table(), found.formulas()
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 PARTS = ("parameters", "gradients", "optimizer", "buckets", "gathered", "activations")
 COLUMNS = (*PARTS, "memory", "fits", "sent", "step ms", "exposed ms", "tokens/s")
-LEGEND = """Ψ: parameters; under tensor parallelism those of one rank. G, P: bytes of their gradients, and of them.
-N: data-parallel ranks that share states; g: ranks of a node, n: nodes. K: micro-batches.
+LEGEND = """Ψ: parameters, per rank under tensor parallelism. G: bytes of all gradients; P: bytes of all parameters.
+N: data-parallel ranks that share states; g: ranks per node; n: nodes. K: micro-batches.
 A: bytes of a micro-batch's residual stream. B, L, V: sequences of a micro-batch, tokens of each, vocabulary."""
 
 
 class Plan(NamedTuple):
-    """choice: the row to take, None where none fits. reason: why, in words."""
+    """Strategies on a cluster. choice: the row to take, or None if nothing fits. reason: an explanation in words."""
 
     training: Training
     cluster: Cluster
@@ -33,8 +33,10 @@ class Plan(NamedTuple):
     reason: str
 
     def table(self) -> pandas.DataFrame:
-        """A row per strategy. GB per GPU (1e9 bytes); of a step what leaves a GPU, milliseconds, and tokens per second
-        and GPU. NaN where a strategy is not possible."""
+        """Return one row per strategy: GB per GPU (1e9 bytes), GB sent per step, ms, and tokens/s per GPU.
+
+        An impossible strategy has NaN.
+        """
         import pandas
 
         rows = {}
@@ -54,7 +56,7 @@ class Plan(NamedTuple):
         return pandas.DataFrame.from_dict(rows, orient="index").rename_axis("GB per GPU")
 
     def formulas(self) -> pandas.DataFrame:
-        """Every number with its unit and formula, by strategy and what it is of (see LEGEND)."""
+        """Return every number with its unit and formula, by strategy and name (see LEGEND)."""
         import pandas
 
         found: dict[tuple[str, str], list[object]] = {}
@@ -71,13 +73,13 @@ class Plan(NamedTuple):
 
 
 def plan(training: Training, cluster: Cluster) -> Plan:
-    """All strategies on this cluster, and the choice: the fastest that fits, or a simpler one as fast within 10%."""
+    """Evaluate all strategies, and choose the fastest that fits, or a simpler one that is as fast within 10%."""
     rows = [evaluate(training, cluster, strategy) for strategy in strategies(cluster, training.model)]
     return Plan(training, cluster, rows, *choose(rows, training, cluster))
 
 
 def describe(found: Plan) -> str:
-    """What is planned, with the assumptions, as the command prints it above its table."""
+    """Describe the model, the cluster, and the assumptions, as printed above the command's table."""
     training, cluster = found.training, found.cluster
     each = LAYOUTS[training.layout]
     micro = f", in {training.accumulate} micro-batches" if training.accumulate > 1 else ""
@@ -88,6 +90,6 @@ def describe(found: Plan) -> str:
         + (", blocks checkpointed" if training.checkpoint else ""),
         str(cluster),
         f"compute at {training.efficiency:.0%} of {cluster.chip.fp16_flops / 1e12:.0f} TFLOP/s: "
-        f"{1e3 * training.compute_seconds(cluster):.4g} ms; communication that hides slows it by "
+        f"{1e3 * training.compute_seconds(cluster):.4g} ms; hidden communication slows it by "
         f"{training.contention:.0%} of its time",
     ])  # fmt: skip

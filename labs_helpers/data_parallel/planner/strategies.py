@@ -1,4 +1,4 @@
-"""The strategies that a plan compares, and what each needs, sends and takes on a cluster."""
+"""The strategies of a plan, with the memory, traffic, and time of each on a cluster."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from labs_helpers.data_parallel.planner.volume import bytes_sent, formula, sends
 from labs_helpers.tensor_parallel.layouts import why_not
 from labs_helpers.tensor_parallel.traffic import Sent, step_traffic
 
-EFFICIENCY = 0.4  # of the GPU's dense peak, assumed: eager training steps of 1 billion parameters reached 0.37 to 0.42
+EFFICIENCY = (
+    0.4  # fraction of the GPU's dense peak, assumed: eager steps of a 1-billion-parameter model reached 0.37 to 0.42
+)
 ITEMSIZE = 2  # bytes of an activation
 
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained, whatever the strategy: `batch` sequences of `length` tokens per GPU and step.
+    """A training run, independent of the strategy: `batch` sequences of `length` tokens per GPU and step.
 
-    accumulate: micro-batches that the batch is computed in. A tensor-parallel group computes the batches of its GPUs in
-    micro-batches of the same size. efficiency: of the GPU's dense 16-bit peak, in forward and backward pass; contention
-    as in `StepTime`. ValueError names what does not fit.
+    accumulate: micro-batches per step. A tensor-parallel group computes the batches of its GPUs in micro-batches of the
+    same size. efficiency: fraction of the GPU's dense 16-bit peak that the forward and backward passes reach.
+    contention: as in `StepTime`. Raise ValueError for impossible values.
     """
 
     model: Model
@@ -42,24 +44,26 @@ class Training:
     def __post_init__(self) -> None:
         for name in ("batch", "length", "accumulate"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it has to be 1 or more")
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
         if self.batch % self.accumulate:
-            raise ValueError(f"accumulate is {self.accumulate}, which does not divide a batch of {self.batch}")
+            raise ValueError(f"accumulate is {self.accumulate}, but must divide the batch of {self.batch}")
         if not 0 < self.efficiency <= 1:
-            raise ValueError(f"efficiency is {self.efficiency}; it is a share of the peak, above 0 and up to 1")
+            raise ValueError(
+                f"efficiency is {self.efficiency}; it must be above 0 and at most 1, a fraction of the peak"
+            )
 
     @property
     def micro_batch(self) -> int:
         return self.batch // self.accumulate
 
     def compute_seconds(self, cluster: Cluster) -> float:
-        """Forward and backward passes: FLOPs per token · tokens per GPU / (efficiency · peak)."""
+        """Return the seconds of forward and backward passes: FLOPs per token · tokens per GPU / (efficiency · peak)."""
         flops = self.model.flops_per_token(self.length, causal=self.attention != "plain", recomputed=self.checkpoint)
         return flops * self.batch * self.length / (self.efficiency * cluster.chip.fp16_flops)
 
 
 class Strategy(NamedTuple):
-    """dp × tp ranks, states divided over `sharded` of the dp ranks as `stage` says."""
+    """dp × tp ranks, with the states of `stage` divided over `sharded` of the dp ranks."""
 
     name: str
     stage: str
@@ -69,7 +73,7 @@ class Strategy(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A strategy on a cluster. Bytes of one rank, per step where they are sent; why_not: it is not possible."""
+    """A strategy evaluated on a cluster. Bytes are per rank, and per step if sent. why_not: set if it is impossible."""
 
     strategy: Strategy
     parts: list[Part]
@@ -89,9 +93,9 @@ class Row(NamedTuple):
 
 
 def strategies(cluster: Cluster, model: Model) -> list[Strategy]:
-    """The simplest first: data parallelism by stage, then tensor parallelism, alone and under DDP and ZeRO-1.
+    """Return the strategies, simplest first: data parallelism by stage, then tensor parallelism with DDP or ZeRO-1.
 
-    Tensor-parallel groups stay within a node, where their exposed collectives have the fast links.
+    Tensor-parallel groups stay within a node, because their collectives are exposed and need fast links.
     """
     found = [Strategy(stage, stage, cluster.gpus) for stage in STAGES]
     if cluster.nodes > 1 and cluster.gpus_per_node > 1:
@@ -107,7 +111,7 @@ def strategies(cluster: Cluster, model: Model) -> list[Strategy]:
 
 
 def evaluate(training: Training, cluster: Cluster, strategy: Strategy) -> Row:
-    """Memory, traffic and time of one strategy. A shape that tp cannot split gives a row that says why not."""
+    """Evaluate memory, traffic, and time of one strategy. If tp cannot split the shape, the row explains why."""
     model, capacity = training.model, float(cluster.chip.memory_bytes)
     _, stage, dp, tp, sharded = strategy
     if tp > 1 and (reasons := why_not(model.shape, tp)):

@@ -1,6 +1,6 @@
-"""What data parallelism sends in a step, by scheme: every collective as one rank calls it, by formula.
+"""Traffic of data parallelism per step and scheme, as the collectives that one rank calls.
 
-G and P: bytes of all gradients and of all parameters. N: ranks. Per step and rank, round the ring:
+G and P: bytes of all gradients and of all parameters. N: ranks. Each rank sends per step, over a ring:
 
     naive, flat, DDP                 all-reduce of G                                    2 G (N − 1) / N
     ZeRO-1, ZeRO-2                   reduce-scatter of G, all-gather of P               (G + P) (N − 1) / N
@@ -8,9 +8,9 @@ G and P: bytes of all gradients and of all parameters. N: ranks. Per step and ra
     SHARD_GRAD_OP                    all-gather of P, reduce-scatter of G               (P + G) (N − 1) / N
     ZeRO-3                           all-gathers of P forward and backward, r.-s. of G  (2 P + G) (N − 1) / N
 
-With G = P that is 1, 1, 1.5, 1 and 1.5 times DDP. They differ in the number of calls and in when they can run. Over K
-micro-batches DDP and ZeRO-1 keep whole gradients and send them once (`no_sync`); ZeRO-2 and what stands below it keep
-shards, so that every backward pass sends: (K G + P), K (P + G) and K (2 P + G).
+If G = P, these are 1, 1, 1.5, 1, and 1.5 times DDP's bytes. The schemes differ in their number of calls and in when
+these can run. Over K micro-batches, DDP and ZeRO-1 keep whole gradients and send them once (`no_sync`). ZeRO-2 and the
+schemes below it keep shards, so every backward pass sends: (K G + P), K (P + G), and K (2 P + G).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from labs_helpers.tensor_parallel.traffic import Sent
 from labs_helpers.transformer.counts.known import expect_known
 
 SCHEMES = ("naive", "flat", *STAGES)
-REDUCTIONS = ("reduce_scatter", "all_reduce")  # of ZeRO-1 and ZeRO-2
+REDUCTIONS = ("reduce_scatter", "all_reduce")  # for ZeRO-1 and ZeRO-2
 
 
 def sends_once(scheme: str) -> bool:
-    """Whether a scheme keeps whole gradients, so that accumulation sends them once a step."""
+    """Return whether a scheme keeps whole gradients, so that it sends them once per step with accumulation."""
     return "gradients" not in STAGES.get(scheme, ())
 
 
@@ -44,21 +44,21 @@ def step_volume(
     reduction: str = "reduce_scatter",
     bucket_bytes: int = 25 * MEGABYTE,
 ) -> list[Sent]:
-    """The collectives of one step over the data-parallel group "dp", as one of `tp` tensor-parallel ranks calls them.
+    """Return the collectives of one step over the group "dp", as one of `tp` tensor-parallel ranks calls them.
 
-    Their phase says what they can hide behind: 'forward', 'backward', or nothing: 'gradients' (after the backward
-    pass) and 'update' (after the optimizer's). accumulate: micro-batches. no_sync: gradients of all but the last are
-    kept whole and not sent; by default where the scheme keeps them whole anyway. Then SHARD_GRAD_OP gathers once, too.
-    ZeRO-3 is the paper's: `fully_shard` gathers embedding and output once instead of twice.
-    ValueError for what there is not, for accumulate or bucket_bytes below 1, and for ZeRO-2 with no_sync.
+    Their phase tells when they can overlap: 'forward', 'backward', or never: 'gradients' (after the backward pass) and
+    'update' (after the optimizer's update). accumulate: micro-batches. no_sync: keep gradients whole until the last
+    pass and send them once; by default if the scheme keeps them whole anyway. SHARD_GRAD_OP then also gathers once.
+    ZeRO-3 is that of the paper; `fully_shard` gathers embedding and output once instead of twice. Raise ValueError for
+    unknown names, for accumulate or bucket_bytes below 1, and for ZeRO-2 with no_sync.
     """
     expect_known("scheme", scheme, SCHEMES)
     expect_known("layout", layout, LAYOUTS)
     expect_known("reduction", reduction, REDUCTIONS)
     if min(accumulate, bucket_bytes) < 1:
-        raise ValueError(f"accumulate is {accumulate} and bucket_bytes {bucket_bytes}; both have to be 1 or more")
+        raise ValueError(f"accumulate is {accumulate} and bucket_bytes is {bucket_bytes}; both must be at least 1")
     if no_sync and scheme == "ZeRO-2":
-        raise ValueError("ZeRO-2 keeps no whole gradients that could wait; with no_sync it is ZeRO-1")
+        raise ValueError("ZeRO-2 keeps no whole gradients to send later; with no_sync it would be ZeRO-1")
     once = sends_once(scheme) if no_sync is None else no_sync
     passes = 1 if once else accumulate
     sizes, count = LAYOUTS[layout], model.per_rank(tp)
@@ -74,7 +74,7 @@ def step_volume(
         return _cut("backward", "all gradients", "all_reduce", G, bucket_bytes, passes)
     if scheme in ("ZeRO-1", "ZeRO-2"):
         reduced = _cut("backward", "all gradients", reduction, G, bucket_bytes, passes)
-        # In one call: nothing runs beside it that pieces of it could hide behind.
+        # In one call, because no compute runs beside it that could hide pieces of it.
         return [*reduced, Sent("dp", "update", "all parameters", "all_gather", 1, P)]
     block = model.per_block(tp)
     parts = [("blocks", model.shape.layers, block), ("the rest", 1, count - model.shape.layers * block)]
@@ -92,7 +92,7 @@ def step_volume(
 
 
 def tensors(model: Model, tp: int = 1) -> list[tuple[str, int, float]]:
-    """(name, how many, parameters of each on one rank) of the transformer's tensors: all but the norms are split."""
+    """Return (name, number, parameters of each per rank) of the transformer's tensors; all but the norms are split."""
     shape = model.shape
     W, kv_width = shape.width, shape.key_value_heads * shape.head_dim
     found = [
@@ -106,24 +106,24 @@ def tensors(model: Model, tp: int = 1) -> list[tuple[str, int, float]]:
 
 
 def _cut(phase: str, where: str, operation: str, nbytes: int, bucket_bytes: int, passes: int) -> list[Sent]:
-    """As many full buckets as there are, and the rest."""
+    """Return as many full buckets as there are, and the rest."""
     full, rest = divmod(nbytes, bucket_bytes)
     rows = [(full, bucket_bytes), (1, rest)]
     return [Sent("dp", phase, where, operation, passes * calls, size) for calls, size in rows if calls and size]
 
 
 def bytes_sent(rows: Iterable[Sent], sizes: Mapping[str, int]) -> int:
-    """Bytes that leave a rank round the rings. sizes: ranks of each group, such as {"dp": 8}."""
+    """Return the bytes that one rank sends over the rings. sizes: ranks of each group, such as {"dp": 8}."""
     return sum(row.calls * ring_bytes(row.operation, row.payload, sizes[row.group]) for row in rows)
 
 
 def messages_sent(rows: Iterable[Sent], sizes: Mapping[str, int]) -> int:
-    """Messages that leave a rank round the rings."""
+    """Return the number of messages that one rank sends over the rings."""
     return sum(row.calls * ring_messages(row.operation, sizes[row.group]) for row in rows)
 
 
 def formula(scheme: str, reduction: str = "reduce_scatter", accumulate: int = 1) -> str:
-    """Bytes per step and rank in words of G, P and N, as in the table above; K: micro-batches."""
+    """Return the bytes per step and rank as a formula in G, P, and N (K: micro-batches), as in the table above."""
     expect_known("scheme", scheme, SCHEMES)
     K = "K " if accumulate > 1 else ""
     if scheme in ("naive", "flat", "DDP"):

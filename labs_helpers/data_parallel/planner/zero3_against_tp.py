@@ -1,13 +1,13 @@
-"""ZeRO-3 against tensor parallelism: both cut the weights into N parts; one then moves weights, the other activations.
+"""Compare ZeRO-3 with tensor parallelism: both cut the weights into N parts; one moves weights, the other activations.
 
-Per step and rank, for T tokens in all (T / N on each rank under ZeRO-3, all T on the group under tensor parallelism):
+Each step has T tokens: T / N on each rank under ZeRO-3, all T on the group under tensor parallelism. A rank sends:
 
     ZeRO-3                 (2 P + G) (N − 1) / N                      the same for every T
     tensor parallelism     ((8 layers + 4) A + loss) (N − 1) / N      A = T · width · itemsize: grows with T
 
-Both do T · FLOPs per token / N per rank, if there are N sequences to share out: ZeRO-3 cannot cut a sequence. With 12
-layers · width² parameters and G = P in 16 bits they cross at about 4.5 · width tokens, whatever N is. Sequence
-parallelism sends what tensor parallelism does.
+Both compute T · FLOPs per token / N per rank, if there are N sequences; ZeRO-3 cannot split a sequence. With 12 layers
+· width² parameters and G = P in 16 bits, the curves cross at about 4.5 · width tokens for every N. Sequence parallelism
+sends as much as tensor parallelism.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Both(NamedTuple):
-    """What one rank sends and computes in a step. FLOPs are those of the busiest rank."""
+    """Bytes sent and FLOPs computed by one rank in a step. FLOPs are those of the busiest rank."""
 
     tokens: int
     zero3_bytes: int
@@ -42,12 +42,12 @@ class Both(NamedTuple):
 
 
 def compare(model: Model, ranks: int, sequences: int, length: int, layout: str = DEFAULT) -> Both:
-    """A step of `sequences` × `length` tokens on `ranks` ranks, sharded one way and the other.
+    """Compare both methods for a step of `sequences` × `length` tokens on `ranks` ranks.
 
-    ValueError for fewer than 2 ranks, which share nothing.
+    Raise ValueError for fewer than 2 ranks, which share nothing.
     """
     if ranks < 2:
-        raise ValueError(f"ranks is {ranks}; a model is shared from 2 on")
+        raise ValueError(f"ranks is {ranks}; sharing a model requires at least 2")
     flops = length * model.flops_per_token(length, causal=True)
     return Both(
         sequences * length,
@@ -59,9 +59,10 @@ def compare(model: Model, ranks: int, sequences: int, length: int, layout: str =
 
 
 def crossing(model: Model, ranks: int, layout: str = DEFAULT) -> float:
-    """Tokens per step, of all ranks together, above which tensor parallelism sends more than ZeRO-3.
+    """Return the tokens per step, over all ranks, above which tensor parallelism sends more than ZeRO-3.
 
-    Its bytes are in proportion to the tokens, so it is where the line meets ZeRO-3's level."""
+    Its bytes are proportional to the tokens, so the crossing is where they reach ZeRO-3's bytes.
+    """
     many = 2**20
     at_many = compare(model, ranks, 1, many, layout)
     return at_many.zero3_bytes / at_many.tp_bytes * many
@@ -76,9 +77,11 @@ def table(
     cluster: Cluster | None = None,
     efficiency: float = EFFICIENCY,
 ) -> pandas.DataFrame:
-    """A row for each batch × length: GB sent and TFLOP done per rank, FLOPs per byte sent, and who sends less. With a
-    cluster of as many GPUs also the milliseconds of compute and of communication, before anything is hidden: ZeRO-3's
-    can be, tensor parallelism's stands between the products."""
+    """Return one row per batch × length: GB sent, TFLOP per rank, FLOPs per byte sent, and which method sends less.
+
+    With a cluster of `ranks` GPUs, also the milliseconds of compute and of communication without overlap. ZeRO-3 can
+    hide its communication; tensor parallelism's runs between the products.
+    """
     import pandas
 
     rows = []

@@ -1,4 +1,4 @@
-"""Being told when backward reaches a module, and when it has passed it, whatever the module takes and returns."""
+"""Hooks that run before and after a module's backward pass, whatever its inputs and outputs are."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 
 def in_backward() -> bool:
-    """Whether a backward pass is running in this thread. A module called then is a checkpointed part, computed
-    again."""
+    """Return whether this thread is in a backward pass, where a module call recomputes a checkpoint."""
     return torch._C._current_graph_task_id() != -1
 
 
 def before_backward(output: Any, then: Callable[[], None]) -> bool:
-    """Has `then` called for each tensor in `output` before backward goes on from its gradient into the module. False
-    where that is not certain: no tensor in it has a way back, or one is a view, whose hook is lost when it is written
-    to."""
+    """Call `then` for each tensor in `output` before backward continues from its gradient into the module.
+
+    Return False if the call is not certain: no tensor in the output requires a gradient, or one is a view, which loses
+    its hook when it is written to.
+    """
     tensors = [x for x in tree_leaves(output) if isinstance(x, Tensor) and x.requires_grad]
     for x in tensors:
         x.register_hook(lambda gradient: then())
@@ -27,9 +28,11 @@ def before_backward(output: Any, then: Callable[[], None]) -> bool:
 
 
 def after_backward(arguments: Any, then: Callable[[], None]) -> Any:
-    """The arguments of a module, with which `then` is called when backward has passed it; never where no tensor among
-    them has a way back. For autograd goes by age, and what the module computes from these arguments is younger than
-    they are."""
+    """Return the arguments for a module such that autograd calls `then` after the module's backward pass.
+
+    It never does if no tensor among them requires a gradient. Autograd processes newer nodes first, and everything that
+    the module computes from these arguments is newer than they are.
+    """
     leaves, form = tree_flatten(arguments)
     places = [i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad]
     if places:

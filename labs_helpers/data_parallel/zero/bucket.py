@@ -1,4 +1,4 @@
-"""Parameters of one dtype that lie one behind the other in flat memory and travel in one collective."""
+"""Parameters of one dtype that are stored one after another in flat memory and travel in one collective."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from labs_helpers.data_parallel.zero.partition import Layout
 
 @dataclass(frozen=True)
 class Settings:
-    """compute_dtype: of parameters and gradients, with float32 master weights for the optimizer; None: both as the
-    model has them. offload: what lies in the CPU's memory, None, "optimizer" (its states, and master weights) or
-    "parameters" (stage 3's shards as well). device: where the model computes, stage 3 only; None: where its parameters
-    are."""
+    """Settings of all buckets.
+
+    compute_dtype: dtype of parameters and gradients, with float32 master weights for the optimizer; None: the model's
+    own dtypes. offload: what to keep in CPU memory, None, "optimizer" (its states and master weights), or "parameters"
+    (also stage 3's shards). device: where the model computes, in stage 3 only; None: where its parameters are.
+    """
 
     compute_dtype: torch.dtype | None = None
     offload: str | None = None
@@ -27,15 +29,15 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.offload not in (None, "optimizer", "parameters"):
-            raise ValueError(f"offload is {self.offload!r}, not None, 'optimizer' or 'parameters'")
+            raise ValueError(f"offload is {self.offload!r}; it must be None, 'optimizer', or 'parameters'")
 
 
 class Bucket:
-    """The model's parameters become views of `whole`, with rank 0's values.
+    """A flat tensor whose views are some of the model's parameters, with rank 0's values.
 
-    whole: (layout.numel,). shard: (layout.shard_numel,), this rank's part of it, or with `apart` a copy, so that the
-    whole can be freed. gradient_shard: the same part of the mean gradient, once there is one. used: by parameter,
-    whether it has had a gradient since the last `drop_gradients`.
+    whole: (layout.numel,). shard: (layout.shard_numel,), this rank's part of whole, or with `apart` a copy, so that
+    whole can be freed. gradient_shard: the same part of the mean gradient, or None. used: for each parameter, whether
+    it has received a gradient since the last `drop_gradients`.
     """
 
     def __init__(
@@ -60,15 +62,17 @@ class Bucket:
         self.owned = self._own(self.layout.shard(flat, group.rank))
         self.point()
 
-        self.gradient: Tensor | None = None  # whole; stage 1 keeps it
+        self.gradient: Tensor | None = None  # whole; kept by stage 1
         self.gradient_shard: Tensor | None = None
         self.pending: Request | None = None
         self.used = [False] * len(self.parameters)
-        self.awaited = 0  # gradients that this backward pass still has to bring
+        self.awaited = 0  # gradients that have not arrived yet in this backward pass
 
     def _own(self, exact: Tensor) -> Owned:
-        """What the optimizer updates. Frozen parameters need no master weights, and none in the CPU's memory. exact:
-        the shard before it was rounded."""
+        """Return the tensors that the optimizer updates. exact: the shard before rounding.
+
+        Frozen parameters need no master weights and are not offloaded.
+        """
         self.trained = any(p.requires_grad for p in self.parameters)
         pieces, device = self.layout.pieces(self.group.rank), self.shard.device
         if not self.trained:
@@ -77,23 +81,23 @@ class Bucket:
         return Owned(pieces, self.shard, exact.float() if self.narrowed else None, device)
 
     def thaw(self) -> None:
-        """Where all parameters were frozen, and some are trained now."""
+        """Create the optimizer's tensors if all parameters were frozen and some are now trained."""
         if not self.trained:
             self.owned = self._own(self.shard)
 
     @property
     def piece_of(self) -> dict[nn.Parameter, nn.Parameter]:
-        """By parameter, the piece of it that this rank's optimizer has, if any."""
+        """Map each parameter to its piece in this rank's optimizer, if it has one."""
         owned = zip(self.owned.pieces, self.owned.tensors, strict=True)
         return {self.parameters[piece.number]: tensor for piece, tensor in owned}
 
     def point(self) -> None:
-        """Makes the parameters views of `whole`."""
+        """Make the parameters views of `whole`."""
         for p, view in zip(self.parameters, self.views, strict=True):
             p.data = view
 
     def load(self, weights: Sequence[Tensor]) -> None:
-        """Takes on values, given by parameter."""
+        """Load the given values, one tensor per parameter."""
         for piece in self.owned.pieces:
             part = weights[piece.number].detach().flatten()[piece.in_tensor]
             self.shard[piece.in_shard] = part
@@ -103,11 +107,11 @@ class Bucket:
                 view.copy_(weight)
 
     def collect(self, flat: Tensor | None = None, keep: bool = False) -> Tensor:
-        """The parameters' gradients as (layout.numel,), in `flat` if it is given; 0 for one that has none, and between
-        them. p.grad is None then, or, with `keep`, a view of it.
+        """Return the gradients as (layout.numel,), in `flat` if given, with zeros for missing ones and in gaps.
 
-        One copy for all of them. The alternative, gradients that autograd adds up where they are to travel, costs more
-        traffic: memory that is cleared first, then read and written again.
+        Afterwards p.grad is None or, with `keep`, a view of the result. All gradients are copied together. Letting
+        autograd accumulate directly into flat memory causes more traffic, because the memory must first be cleared and
+        then read and written again.
         """
         if flat is None:
             flat = torch.empty_like(self.whole)

@@ -1,4 +1,4 @@
-"""Whether an optimizer updates each element from that element alone, so that it may be given pieces of tensors."""
+"""Check that an optimizer updates each element independently, so that it can work on pieces of tensors."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from torch import Tensor, nn
 
 
 def check_elementwise(optimizer: type[torch.optim.Optimizer], options: Mapping[str, Any], device: torch.device) -> None:
-    """Steps a small matrix whole and in two pieces, and compares.
+    """Step a small matrix both whole and in two pieces, and compare the results.
 
-    ValueError where the two differ, or the optimizer does not step a piece: it needs whole matrices (Muon, Adafactor,
-    LAMB, Shampoo) or all parameters at once (LBFGS), and shards would give it neither.
+    Raise ValueError if they differ, or if the optimizer fails on a piece. It then needs whole matrices (Muon,
+    Adafactor, LAMB, Shampoo) or all parameters (LBFGS), which shards cannot provide.
     """
     generator = torch.Generator().manual_seed(0)
     start, *gradients = torch.randn(4, 4, 6, generator=generator, dtype=torch.float64).to(device)
     known = inspect.signature(optimizer).parameters
     options = {name: value for name, value in options.items() if name in known and name != "params"}
     if "lr" in known:
-        options["lr"] = 0.1  # a rate of 0 would hide every difference
+        options["lr"] = 0.1  # a rate of 0 would hide all differences
 
     def stepped(split: bool) -> Tensor:
         def parts(x: Tensor) -> list[Tensor]:
@@ -39,6 +39,6 @@ def check_elementwise(optimizer: type[torch.optim.Optimizer], options: Mapping[s
     try:
         whole, pieces = stepped(split=False), stepped(split=True)
     except (ValueError, TypeError, RuntimeError, IndexError) as error:
-        raise ValueError(f"{name} does not step pieces of a tensor: {error}") from error
+        raise ValueError(f"{name} cannot step pieces of a tensor: {error}") from error
     if not torch.allclose(whole, pieces, rtol=1e-6, atol=1e-9):
-        raise ValueError(f"{name} does not treat each element on its own, so it needs whole tensors")
+        raise ValueError(f"{name} does not update each element independently, so it needs whole tensors")

@@ -1,8 +1,8 @@
-"""The all-gather that follows a sharded step, if wanted beside the next forward pass.
+"""The all-gather after a sharded step, which can overlap with the next forward pass.
 
-A layer's new weights are needed only when the forward pass reaches that layer. So the gathers are queued in the order
-of the forward pass, after those that nobody knows when to wait for, and a hook before each module waits for the buckets
-of its own parameters.
+A layer needs its new weights only when the forward pass reaches it. The gathers are therefore queued in the order of
+the forward pass, after those without a known point to wait, and a hook before each module waits for the buckets that
+hold its parameters.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from labs_helpers.data_parallel.zero.bucket import Bucket
 
 
 class ParameterGather:
-    """overlap=False: `start()` returns when all parameters have arrived. overlap=True requires that every parameter is
-    read only in the forward pass of a module that holds it, or after a `wait()`. `start()` waits for buckets with a
-    parameter whose module has not been called so far, such as a weight that its parent multiplies with.
+    """Gather updated parameters in `start()`, or, with overlap=True, during the next forward pass.
 
-    The model's hooks keep this object alive, so that a gather which is under way is still waited for when its optimizer
-    is gone. This object refers to modules weakly, so that it does not keep the model alive in turn. When both are gone
-    it waits itself, since NCCL keeps the memory of a collective that nobody has waited for.
+    overlap=True requires that every parameter is read only in the forward pass of a module that holds it, or after
+    `wait()`. `start()` waits for buckets with a parameter whose module has not been called so far, such as a weight
+    that its parent uses directly.
+
+    The model's hooks keep this object alive, so that a gather in flight is still waited for after its optimizer has
+    been deleted. The object itself refers to modules weakly, and does not keep the model alive. When both are deleted,
+    it waits, because NCCL retains the memory of a collective until someone waits for it.
     """
 
     def __init__(self, model: nn.Module, overlap: bool) -> None:
         self.overlap = overlap
         self.buckets: list[Bucket] = []
-        self.order: list[Bucket] = []  # in which gathers start; the same on all ranks
+        self.order: list[Bucket] = []  # the order in which gathers start, identical on all ranks
         self.under_way: dict[Bucket, Request] = {}
         self.called: WeakSet[nn.Module] = WeakSet()
         holders = [m for m in model.modules() if any(True for _ in m.parameters(recurse=False))] if overlap else []
@@ -40,14 +42,14 @@ class ParameterGather:
         weakref.finalize(self, _wait_for, self.under_way).atexit = False
 
     def follow(self, buckets: list[Bucket]) -> None:
-        """buckets: those to gather, in the order of the backward pass."""
+        """Set the buckets to gather, in the order of the backward pass."""
         self.buckets, self.order = buckets, []
         of = {p: bucket for bucket in buckets for p in bucket.parameters}
         for module in self.readers:
             self.readers[module] = list(dict.fromkeys(of[p] for p in module.parameters(recurse=False) if p in of))
 
     def start(self) -> None:
-        """Begins to gather all buckets' shards."""
+        """Start to gather the shards of all buckets."""
         unread = {bucket for module, some in self.readers.items() if module not in self.called for bucket in some}
         at_once = [bucket for bucket in self.buckets if not self.overlap or bucket in unread]
         self.order = self.order or self._agree(at_once)
@@ -56,11 +58,11 @@ class ParameterGather:
         self.wait(at_once)
 
     def _agree(self, at_once: list[Bucket]) -> list[Bucket]:
-        """The order of the gathers from now on: first what some rank waits for at once, then as the forward pass goes.
+        """Return the order of all later gathers: first those that some rank needs immediately, then in forward order.
 
-        Ranks may have called different modules. If each started its gathers in an order of its own, one bucket's
-        parameters would be written into another. So they agree once, after the first pass; which modules a rank calls
-        later decides only what it waits for.
+        Ranks may have called different modules. If each rank chose its own order, one bucket's parameters could be
+        written into another. The ranks therefore agree once, after the first pass. Modules called later affect only
+        what a rank waits for.
         """
         if not self.overlap or not self.buckets:
             return self.buckets
@@ -70,7 +72,7 @@ class ParameterGather:
         return sorted(reversed(self.buckets), key=lambda bucket: -first[bucket])
 
     def wait(self, buckets: list[Bucket] | None = None) -> None:
-        """Until these buckets' parameters, by default all, are there."""
+        """Wait until the parameters of these buckets, by default all, have arrived."""
         for bucket in self.buckets if buckets is None else buckets:
             if bucket in self.under_way:
                 self.under_way.pop(bucket).wait()

@@ -1,4 +1,4 @@
-"""Which of the model's parameters the optimizer has, in which groups, and which of them are trained."""
+"""Parameters and groups of an optimizer, and which of them are trained."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from torch import nn
 
 
 class ParameterGroups:
-    """What torch.optim takes as `params`, with the model's whole parameters: names: by parameter, in the model's order,
-    a tied weight once; members: the parameters of each group, frozen ones too, since a state dict counts them."""
+    """The `params` of a torch.optim optimizer, with the model's whole parameters.
+
+    names: name of each parameter, in the model's order; a tied weight appears once. members: the parameters of each
+    group, including frozen ones, because a state dict numbers them too.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         self.names = {p: name for name, p in model.named_parameters()}
@@ -19,7 +22,7 @@ class ParameterGroups:
         self.trained: set[nn.Parameter] = set()
 
     def add_all(self, params: Iterable[Any] | None) -> list[dict[str, Any]]:
-        """The groups, checked. params: parameters, (name, parameter) pairs or groups; None: all of the model's."""
+        """Return the checked groups. params: parameters, (name, parameter) pairs, or groups; None: the whole model."""
         everything = self.names if params is None else params
         given: list[Any] = [params] if isinstance(params, torch.Tensor) else _in_order(everything)
         if not given:
@@ -29,16 +32,16 @@ class ParameterGroups:
         return [self.add(param_group) for param_group in given]
 
     def add(self, param_group: Mapping[str, Any]) -> dict[str, Any]:
-        """A group, its "params" a list of parameters. ValueError: one that is not the model's, or is there already."""
+        """Add a group and return it with "params" as a list. Raise ValueError for a foreign or repeated parameter."""
         given = param_group["params"]
         given = [given] if isinstance(given, torch.Tensor) else _in_order(given)
         members: list[nn.Parameter] = [p[1] if isinstance(p, tuple) else p for p in given]
         before = set(self.all)
         for p in members:
             if p not in self.names:
-                raise ValueError(f"a tensor of shape {tuple(p.shape)} is no parameter of the model")
+                raise ValueError(f"a tensor of shape {tuple(p.shape)} is not a parameter of the model")
             if p in before:
-                raise ValueError(f"{self.names[p]} is in two groups, or in one twice")
+                raise ValueError(f"{self.names[p]} is in two groups, or twice in one")
             before.add(p)
         self.members.append(members)
         self.trained.update(p for p in members if p.requires_grad)
@@ -46,11 +49,11 @@ class ParameterGroups:
 
     @property
     def all(self) -> list[nn.Parameter]:
-        """Group by group: the order in which a state dict numbers them."""
+        """All parameters, group by group, in the order in which a state dict numbers them."""
         return [p for members in self.members for p in members]
 
     def check_frozen(self) -> None:
-        """RuntimeError if a parameter is trained that was frozen when it was added."""
+        """Raise RuntimeError if a parameter is trained that was frozen when it was added."""
         for p in self.all:
             if p.requires_grad and p not in self.trained:
                 raise RuntimeError(f"{self.names[p]} was frozen when it was added, so its gradient was not averaged")
@@ -58,5 +61,5 @@ class ParameterGroups:
 
 def _in_order(given: Iterable[Any]) -> list[Any]:
     if isinstance(given, set | frozenset):
-        raise TypeError("a set of parameters has another order on each rank: give a list")
+        raise TypeError("a set of parameters has a different order on each rank: pass a list")
     return list(given)

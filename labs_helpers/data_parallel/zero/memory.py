@@ -1,4 +1,4 @@
-"""How many bytes of a training run's states one rank holds, counted, to be held against the formula."""
+"""Count the bytes of model states that one rank holds, for comparison with the formula."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PARTS = ("parameters", "gradients", "optimizer")
 
 
 def held_bytes(zero: ShardedOptimizer, device: str | None = None) -> dict[str, int]:
-    """Bytes of memory behind the tensors of each of PARTS, each memory once, with what pads it. device: a type, as
-    "cuda", to count what lies there alone.
+    """Return the bytes of memory behind the tensors of each of PARTS, including padding; shared memory counts once.
 
-    parameters: whole ones and shards; of stage 3's gathered units as much as is whole now. gradients: whole ones,
-    shards and the parameters' own. optimizer: its states, the master weights, and the CPU's staging memory. Buckets on
-    their way and the float32 gradient that master weights need during step() are in none.
+    device: a device type such as "cuda", to count only memory there. parameters: whole ones and shards, and those units
+    of stage 3 that are gathered now. gradients: whole ones, shards, and the parameters' own. optimizer: its states, the
+    master weights, and staging memory on the CPU. Excluded are buckets in flight and the float32 gradient that master
+    weights need during step().
     """
     placed = {p for bucket in zero.buckets for p in bucket.parameters}
     seen: set[int] = set()

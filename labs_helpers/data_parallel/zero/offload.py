@@ -1,4 +1,4 @@
-"""Copies between the CPU's memory and a GPU's that run beside the computation."""
+"""Copies between CPU and GPU memory that overlap with compute."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import torch
 
 
 class CopyStream:
-    """On a GPU a stream of its own for copies: on the stream that computes, each would wait for the layers queued
-    before it, and hold up those behind it. Elsewhere nothing."""
+    """A separate stream for copies on a GPU; elsewhere nothing.
+
+    On the compute stream, each copy would wait for the layers queued before it and delay those behind it.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     @contextmanager
     def queue(self) -> Iterator[None]:
-        """What is queued inside runs after what the current stream has so far: memory that was freed there is free
-        here."""
+        """Queue work behind everything on the current stream, so that memory freed there is free here."""
         if self.stream is None:
             yield
             return
@@ -27,6 +28,6 @@ class CopyStream:
             yield
 
     def wait(self) -> None:
-        """What the current stream is given from now on runs after what was queued."""
+        """Make later work on the current stream wait for the queued copies."""
         if self.stream is not None:
             torch.cuda.current_stream(self.stream.device).wait_stream(self.stream)

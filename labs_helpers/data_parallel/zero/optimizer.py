@@ -1,4 +1,4 @@
-"""What the three stages share: a torch.optim optimizer of which each rank runs 1/N, on its shard of all parameters."""
+"""The common part of all stages: a torch.optim optimizer that each rank runs on its 1/N of the parameters."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from labs_helpers.data_parallel.zero.used import note_used
 
 
 class ShardedOptimizer(ABC):
-    """`optimizer(params, **options)` of `model`, over the ranks of `group`; every rank calls each method.
+    """`optimizer(params, **options)` of `model`, sharded over the ranks of `group`. Every rank must call each method.
 
         zero = ZeRO1(model, torch.optim.AdamW, lr=3e-4, weight_decay=0.1)
         loss(model(x)).backward(); zero.step(); zero.zero_grad()
 
-    optimizer: a class of torch.optim that treats each element on its own (SGD, Adam, AdamW, RMSprop …). One that needs
-    whole matrices or all parameters, as Muon, Adafactor and LBFGS do, is refused. fused=True among the options saves
-    time on GPUs, and with offload on CPUs.
-    params: parameters or groups, as torch.optim takes them; None: all of the model's. `zero.optimizer` is the optimizer
-    on the shard: a learning rate schedule takes it, and its param_groups are one for one those of `params`.
-    group: a torch.distributed process group; its backend is gloo for models on CPUs, NCCL on GPUs. Everybody brings the
-    same model, ValueError otherwise, and begins with rank 0's. What is trained is decided here, by requires_grad.
+    optimizer: a class with the interface of torch.optim that updates each element independently (SGD, Adam, AdamW,
+    RMSprop …). Raise ValueError for one that needs whole matrices or all parameters, such as Muon, Adafactor, or LBFGS.
+    The option fused=True saves time on GPUs, and on CPUs with offload. params: parameters or groups, as for
+    torch.optim; None: the whole model. `zero.optimizer` is the optimizer of the shard; pass it to a learning-rate
+    schedule. Its param_groups correspond one to one to those of `params`. group: a torch.distributed process group,
+    with gloo for models on CPUs and NCCL on GPUs. All ranks must bring the same model (else ValueError) and start from
+    rank 0's values. requires_grad decides here which parameters are trained.
 
-    When `backward()` returns, the mean gradient of all ranks is in the shards. Several passes before a step add up; all
-    but the last may stand in `no_sync()`, and then keep whole gradients and send nothing. Gradients are dropped by this
-    object's zero_grad(), since the model does not know the shards, and clipped by `clip.clip_gradients`.
-    A parameter that a rank has not used counts as 0 there. One that no rank has used gets a gradient of zeros; with
-    find_unused_parameters=True none, as in one process, for a small all-reduce per pass that the host waits for.
-    Gradients have to be dense, and checkpointed activations of the kind use_reentrant=False.
+    When `backward()` returns, the shards hold the mean gradient of all ranks. Several passes before a step add up. Run
+    all but the last inside `no_sync()` to keep whole gradients and send nothing. Clear gradients with this object's
+    zero_grad(), because the model does not know the shards, and clip them with `clip.clip_gradients`. A parameter that
+    a rank does not use counts as 0 there. If no rank uses it, its gradient is zero. With find_unused_parameters=True it
+    has none, as in a single process; this costs a small all-reduce per pass that the host waits for. Gradients must be
+    dense, and activation checkpointing must set use_reentrant=False.
 
     compute_dtype, offload, device: see `bucket.Settings`.
     """
 
-    arrangement = ""  # of a stage; ranks that differ in it would call different collectives
+    arrangement = ""  # settings of a stage; ranks that differ in them would call different collectives
 
     def __init__(
         self,
@@ -78,45 +78,45 @@ class ShardedOptimizer(ABC):
 
     @abstractmethod
     def _place(self, parameters: list[nn.Parameter]) -> None:
-        """Puts parameters that are new into buckets."""
+        """Put new parameters into buckets."""
 
     @abstractmethod
     def _begin_pass(self) -> None:
-        """Before the first gradient of a backward pass."""
+        """Prepare for the first gradient of a backward pass."""
 
     @abstractmethod
     def _send_the_rest(self) -> None:
-        """At the end of a backward pass: sends what has not been sent, and waits until all is in the shards."""
+        """Finish a backward pass: send the remaining gradients, and wait until all are in the shards."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Until nothing is on its way to the parameters: before they are read or written outside of the model."""
+        """Wait until no transfer to the parameters is in flight, before they are read or written outside the model."""
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """Options by group. Their "params" are this rank's pieces; `groups.members` has the model's parameters."""
+        """Options of each group. Their "params" are this rank's pieces; `groups.members` has the model's parameters."""
         return self.optimizer.param_groups
 
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
-        """Further parameters of the model, such as some that were frozen so far, with options of their own."""
+        """Add parameters of the model, such as some that were frozen so far, with their own options."""
         added = self.groups.add(param_group)
         self._place(added["params"])
         self.optimizer.add_param_group(self._pieces(added))
 
     @torch.no_grad()
     def step(self) -> None:
-        """Updates this rank's shard; all parameters follow, or do so before they are used.
+        """Update this rank's shard; all parameters follow before they are used.
 
-        RuntimeError: gradients that were not sent, or a parameter that was frozen when it was added and now is trained.
+        Raise RuntimeError if gradients were not sent, or if a parameter is trained that was frozen when it was added.
         """
         if self.passes.unsent:
-            raise RuntimeError("gradients were not sent: the last backward pass before step() stands outside no_sync()")
+            raise RuntimeError("gradients were not sent: run the last backward pass before step() outside no_sync()")
         self.groups.check_frozen()
         self.settle()
         for bucket in self.buckets:
             bucket.owned.fetch(bucket.gradient_shard)
         if self.settings.offload and any(bucket.whole.is_cuda for bucket in self.buckets):
-            torch.cuda.current_stream().synchronize()  # the CPU is about to read what was fetched
+            torch.cuda.current_stream().synchronize()  # the CPU is about to read the fetched gradients
         for bucket in self.buckets:
             bucket.owned.take(bucket.used)
         self.optimizer.step()
@@ -124,17 +124,17 @@ class ShardedOptimizer(ABC):
             bucket.owned.give()
 
     def zero_grad(self) -> None:
-        """Drops all gradients, whole ones and shards."""
+        """Drop all gradients, whole ones and shards."""
         for bucket in self.buckets:
             bucket.drop_gradients()
         self.passes.unsent = False
 
     def no_sync(self) -> AbstractContextManager[None]:
-        """Within it, backward passes add to whole gradients on this rank, which the first one outside sends."""
+        """Accumulate whole gradients on this rank inside the context; the first backward pass outside sends them."""
         return self.passes.no_sync()
 
     def remove(self) -> None:
-        """The model is a plain one again: parameters are whole, and this object no longer listens to it."""
+        """Restore a plain model: make all parameters whole, and remove all hooks."""
         self.settle()
         for hook in self.hooks:
             hook.remove()
@@ -145,7 +145,7 @@ class ShardedOptimizer(ABC):
             note_used(self.buckets, self.group, self.find_unused_parameters)
 
     def _pieces(self, param_group: Mapping[str, Any]) -> dict[str, Any]:
-        """A group for the optimizer: in place of the parameters, the pieces of them that are this rank's."""
+        """Return a group for the optimizer with this rank's pieces in place of the parameters."""
         piece_of = {p: piece for bucket in self.buckets for p, piece in bucket.piece_of.items()}
         trained = [p for p in param_group["params"] if p.requires_grad]
         return {**param_group, "params": [piece_of[p] for p in trained if p in piece_of]}

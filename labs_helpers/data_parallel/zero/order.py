@@ -1,4 +1,4 @@
-"""Which unit will be needed next, so that it can be gathered meanwhile, and whether all ranks agree on that order."""
+"""Predict the next unit so that it can be prefetched, and check that all ranks agree on the order."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from labs_helpers.data_parallel.zero.unit import Unit
 
 
 class Order:
-    """Forward, a unit is followed by the one that followed it the last time; backward, by the one that came before it
-    forward. A wrong guess costs a gather in vain, the same on all ranks. prefetch=False guesses nothing, to compare."""
+    """The order of units, predicted from earlier calls.
+
+    In the forward pass, a unit is followed by the same unit as last time. In the backward pass, the order is reversed.
+    A wrong guess costs one wasted gather on every rank. prefetch=False disables prediction, for comparison.
+    """
 
     def __init__(self, prefetch: bool) -> None:
         self.prefetch = prefetch
         self.followers: dict[Unit, Unit] = {}
         self.last: Unit | None = None
-        self.ran: list[Unit] = []  # forward, and not yet backward
-        self.started: deque[str] = deque(maxlen=10_000)  # the collectives of this pass, the last ones of many
+        self.ran: list[Unit] = []  # units that ran forward, but not yet backward
+        self.started: deque[str] = deque(maxlen=10_000)  # collectives of this pass, at most the last ones
 
     def next_forward(self, unit: Unit, first: bool) -> None:
-        """unit is about to compute. first: with it a forward pass begins."""
+        """Prefetch for the forward pass before `unit` computes. first: this call begins a forward pass."""
         if self.last is not None and not first:
             self.followers[self.last] = unit
         self.last = unit
@@ -37,18 +40,20 @@ class Order:
         self._start(self.ran[-1] if self.ran else None)
 
     def forget(self) -> None:
-        """A pass is over."""
+        """Clear the record of a completed pass."""
         self.last, self.ran = None, []
 
     def require_same(self, group: Communication) -> None:
-        """RuntimeError on every rank where ranks have started collectives of different units, or in another order. The
-        shards of different units have been mixed then, which nobody would notice if they are equally large."""
+        """Raise RuntimeError on every rank if the ranks started collectives of different units, or in different orders.
+
+        The shards of different units are then mixed, which nothing else would reveal if they have the same size.
+        """
         difference = first_difference(list(self.started), group)
         self.started.clear()
         if difference:
             number, _, told = difference
             raise RuntimeError(
-                "the ranks have not called the same units in the same order, so that shards of different units were "
+                "the ranks have not called the same units in the same order, so shards of different units were "
                 f"mixed. They differ first at collective {number + 1} of this pass:\n{told}"
             )
 

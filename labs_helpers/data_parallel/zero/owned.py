@@ -1,7 +1,7 @@
-"""What the optimizer of one rank is given of a bucket: the pieces in this rank's shard, as parameters of their own.
+"""The optimizer's part of a bucket on one rank: the pieces in its shard, as separate parameters.
 
-They are the shard's own memory where dtype and device allow. Else they are the master weights: a float32 copy of the
-shard beside a model in bfloat16, in which small updates are not rounded away, and, with offload, in the CPU's memory.
+They share the shard's memory if dtype and device allow. Otherwise they are master weights: a float32 copy of the shard
+of a bfloat16 model, so that small updates are not rounded away, and with offload in CPU memory.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from labs_helpers.data_parallel.zero.partition import Piece
 
 
 class Owned:
-    """shard: (n,), this rank's part of the bucket's parameters. exact: the same before it was rounded to the shard's
-    dtype, or None. device: where the optimizer works. home: (n,), what it updates, in exact's dtype."""
+    """The optimizer's pieces of one shard.
+
+    shard: (n,), this rank's part of the bucket's parameters. exact: the same before rounding to the shard's dtype, or
+    None. device: where the optimizer works. home: (n,), the tensor it updates, in exact's dtype.
+    """
 
     def __init__(self, pieces: Sequence[Piece], shard: Tensor, exact: Tensor | None, device: torch.device) -> None:
         self.pieces, self.shard = pieces, shard
@@ -31,20 +34,22 @@ class Owned:
         self.staging: Tensor | None = None
 
     def fetch(self, gradient: Tensor | None) -> None:
-        """Brings a gradient, (n,) in the shard's dtype, to the optimizer's device; there after a synchronisation."""
+        """Start to copy a gradient, (n,) in the shard's dtype, to the optimizer's device; synchronize before use."""
         self.fetched = gradient
         if gradient is not None and gradient.device != self.home.device:
             self.fetched = self._staging(gradient).copy_(gradient, non_blocking=True)
 
     def take(self, used: Sequence[bool]) -> None:
-        """Gives the pieces the gradient that was fetched. A parameter not `used` has none: the optimizer passes over
-        it, and neither its moments nor its weight decay move."""
+        """Assign the fetched gradient to the pieces.
+
+        A parameter that is not `used` gets none; the optimizer then skips it, including its moments and weight decay.
+        """
         gradient = None if self.fetched is None else self.fetched.to(self.home.dtype)
         for piece, tensor in zip(self.pieces, self.tensors, strict=True):
             tensor.grad = gradient[piece.in_shard] if gradient is not None and used[piece.number] else None
 
     def give(self) -> None:
-        """Writes what the optimizer has made into the shard, and lets go of the gradient."""
+        """Write the optimizer's result into the shard, and release the gradient."""
         self.fetched = None
         for tensor in self.tensors:
             tensor.grad = None
@@ -52,7 +57,7 @@ class Owned:
             return
         home = self.home
         if home.device != self.shard.device and home.dtype != self.shard.dtype:
-            home = self._staging(self.shard).copy_(home)  # rounded here, so that half the bytes travel
+            home = self._staging(self.shard).copy_(home)  # round before the copy, which then moves half as many bytes
         self.shard.copy_(home, non_blocking=True)
 
     def _staging(self, like: Tensor) -> Tensor:
@@ -62,6 +67,8 @@ class Owned:
 
 
 def empty_beside(numel: int, dtype: torch.dtype, device: torch.device, partner: torch.device) -> Tensor:
-    """(numel,) on `device`. Pinned where it is the CPU's and its partner a GPU: only such memory is copied to and from
-    the GPU at full speed and while the host goes on."""
+    """Return an empty tensor (numel,) on `device`, pinned if that is the CPU and its partner a GPU.
+
+    Only pinned memory is copied to and from a GPU at full speed and without blocking the host.
+    """
     return torch.empty(numel, dtype=dtype, device=device, pin_memory=device.type == "cpu" and partner.type == "cuda")

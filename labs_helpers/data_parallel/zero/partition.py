@@ -1,8 +1,8 @@
-"""Tensors one behind the other in flat memory, cut into as many equal shards as there are ranks.
+"""Tensors stored one after another in flat memory, and cut into equal shards, one per rank.
 
-The cut does not care where a tensor ends. So all shards are equally large, a collective moves the memory as it stands,
-and the optimizer is given, of each tensor that reaches into this rank's shard, the piece that lies in it. That is right
-for optimizers that treat each element on its own (see elementwise.py).
+The cuts ignore tensor boundaries. All shards are therefore equally large, a collective moves the memory without a copy,
+and the optimizer gets a piece of every tensor that overlaps this rank's shard. This is correct for optimizers that
+update each element independently (see elementwise.py).
 """
 
 from __future__ import annotations
@@ -14,22 +14,25 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-# Elements. Tensors begin at multiples of it, and shards too: matrix products, the optimizer's vector loads and NCCL
-# want addresses that are multiples of 16 bytes, in bfloat16 as in float32.
+# Elements. Tensors and shards begin at multiples of it, because matrix products, the optimizer's vector loads, and NCCL
+# need addresses that are multiples of 16 bytes, in bfloat16 as in float32.
 ALIGNMENT = 16
 
 
 class Piece(NamedTuple):
-    """The part of a tensor that lies in a rank's shard."""
+    """The part of a tensor that belongs to a rank's shard."""
 
     number: int  # of the tensor in the layout
-    in_tensor: slice  # of its elements, flattened
+    in_tensor: slice  # of its flattened elements
     in_shard: slice
 
 
 class Layout:
-    """Where tensors of these shapes lie. numel: elements in all, a multiple of `ranks`; shard_numel: of one shard;
-    gaps: slices between and behind the tensors, which belong to none."""
+    """Positions of tensors with these shapes in flat memory.
+
+    numel: total elements, a multiple of `ranks`. shard_numel: elements per shard. gaps: slices between and after the
+    tensors, which belong to none.
+    """
 
     def __init__(self, shapes: Sequence[torch.Size], ranks: int) -> None:
         self.shapes, self.ranks = list(shapes), ranks
@@ -42,19 +45,21 @@ class Layout:
         self.gaps = [slice(end, begin) for end, begin in zip(ends, begins, strict=True) if begin > end]
 
     def views(self, flat: Tensor) -> list[Tensor]:
-        """The tensors in `flat`, (numel,)."""
+        """Return the tensors as views of `flat`, (numel,)."""
         return [
             flat[start : start + n].view(shape)
             for start, n, shape in zip(self.starts, self.numels, self.shapes, strict=False)
         ]
 
     def shard(self, flat: Tensor, rank: int) -> Tensor:
-        """The part of `flat` that is the rank's, (shard_numel,), a view."""
+        """Return the rank's part of `flat`, (shard_numel,), as a view."""
         return flat[rank * self.shard_numel : (rank + 1) * self.shard_numel]
 
     def pieces(self, rank: int) -> list[Piece]:
-        """What lies in the rank's shard, in the tensors' order: at most one piece of each. Rank 0 has the tensors
-        without elements, for which an optimizer keeps states too."""
+        """Return the pieces in the rank's shard, in the tensors' order, at most one per tensor.
+
+        Rank 0 owns the tensors without elements, because an optimizer keeps states for them too.
+        """
         first = rank * self.shard_numel
         found = []
         for number, (start, n) in enumerate(zip(self.starts, self.numels, strict=False)):

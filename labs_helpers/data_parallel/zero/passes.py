@@ -1,4 +1,4 @@
-"""Where a backward pass begins and where it ends, and whether its gradients are sent."""
+"""Detect the beginning and the end of a backward pass, and whether it sends its gradients."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from torch import Tensor
 
 
 class BackwardPasses:
-    """at_begin: called before the first gradient of a pass that a hook tells of; at_end: when the pass has done all
-    else, before `backward()` returns. sending: False within `no_sync()`. unsent: there are gradients that were not
-    sent."""
+    """Callbacks around each backward pass.
+
+    at_begin: called before the first gradient reported by a hook. at_end: called when everything else in the pass has
+    finished, before `backward()` returns. sending: False inside `no_sync()`. unsent: some gradients were not sent.
+    """
 
     def __init__(self, at_begin: Callable[[], None], at_end: Callable[[], None]) -> None:
         self.at_begin, self.at_end = at_begin, at_end
@@ -20,8 +22,8 @@ class BackwardPasses:
         self._running = -1
 
     def begin(self, gradient_of: Tensor | None = None) -> None:
-        """For hooks, which call it at each gradient, or earlier."""
-        this_pass = torch._C._current_graph_task_id()  # a flag would stay set after a pass that an error has ended
+        """Mark the beginning of a pass. Hooks call this at each gradient, or earlier."""
+        this_pass = torch._C._current_graph_task_id()  # a flag would stay set if an error ended the pass
         if this_pass == self._running:
             return
         self._running, self.unsent = this_pass, True

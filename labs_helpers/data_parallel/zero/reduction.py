@@ -1,4 +1,4 @@
-"""From whole gradients to shards of their mean, with few whole buckets in memory at a time; stages 2 and 3."""
+"""Reduce whole gradients to shards of their mean with few whole buckets in memory; for stages 2 and 3."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labs_helpers.data_parallel.zero.collectives import FlatCommunication
 
 
 class UnderWay(NamedTuple):
-    """flat: this rank's gradients, (numel,), which the collective reads; mine: where the shard of the mean will be."""
+    """A bucket in flight. flat: this rank's gradients, (numel,), the input. mine: receives the shard of the mean."""
 
     bucket: Bucket
     flat: Tensor
@@ -22,15 +22,18 @@ class UnderWay(NamedTuple):
 
 
 class ShardReduction:
-    """at_once: how many buckets may be on their way as another is filled. One keeps the network busy; each further one
-    is a bucket's memory for the case that the network falls behind for a while."""
+    """Reduce buckets, at most `at_once` at a time.
+
+    One bucket in flight keeps the network busy. Each further one costs a bucket's memory, and helps only if the network
+    falls behind for a while.
+    """
 
     def __init__(self, group: FlatCommunication, reduction: str = "reduce_scatter", at_once: int = 1) -> None:
         self.group, self.reduction, self.at_once = group, reduction, at_once
         self.under_way: deque[UnderWay] = deque()
 
     def start(self, bucket: Bucket) -> None:
-        """Takes the gradients of the bucket's parameters, which have none then, and sends them."""
+        """Take the gradients of the bucket's parameters, set their .grad to None, and send them."""
         while len(self.under_way) >= self.at_once:
             self._take_first()
         flat = bucket.collect()
@@ -43,7 +46,7 @@ class ShardReduction:
         self.under_way.append(UnderWay(bucket, flat, mine, request))
 
     def finish(self) -> None:
-        """Until all that was sent has been added to the shards."""
+        """Wait until all results have been added to the shards."""
         while self.under_way:
             self._take_first()
 

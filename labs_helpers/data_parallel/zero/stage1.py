@@ -1,9 +1,9 @@
-"""ZeRO stage 1: every rank has all parameters and all gradients, and 1/N of the optimizer's states.
+"""ZeRO stage 1: every rank has all parameters, all gradients, and 1/N of the optimizer states.
 
-Per step: the gradients' mean, this rank's 1/N of the update, and an all-gather of the updated parameters. Of the mean a
-rank needs its own shard alone. With "reduce_scatter" that is what it gets, in place, and the step moves as many bytes
-as DistributedDataParallel's all-reduce; with "all_reduce" every rank gets the whole mean in p.grad, for 1.5 times the
-bytes.
+Each step averages the gradients, updates this rank's 1/N, and all-gathers the updated parameters. A rank needs only its
+own shard of the mean. With "reduce_scatter", it receives just this shard, in place, and a step sends as many bytes as
+DistributedDataParallel's all-reduce. With "all_reduce", every rank receives the whole mean in p.grad, and a step sends
+1.5 times as many bytes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ REDUCTIONS = ("reduce_scatter", "all_reduce")
 
 
 class ZeRO1(ShardedOptimizer):
-    """As ShardedOptimizer, and: reduction: one of REDUCTIONS. bucket_mb: the most that a bucket holds, in MiB; it
-    travels during the backward pass, as soon as it is full. overlap_gather: updated parameters arrive during the next
-    forward pass; see `gather.ParameterGather` for what that asks of the model.
+    """Shard the optimizer states; arguments as for ShardedOptimizer, and the following.
 
-    After a pass p.grad is a view of the bucket: with "all_reduce" the mean, with "reduce_scatter" of no use, and a
-    second pass outside no_sync() is then refused (RuntimeError): it would add to what has been reduced already.
+    reduction: one of REDUCTIONS. bucket_mb: maximum size of a bucket in MiB; a bucket is sent during the backward pass
+    as soon as it is full. overlap_gather: updated parameters arrive during the next forward pass; for its requirements
+    see `gather.ParameterGather`.
+
+    After a pass, p.grad is a view of the bucket. With "all_reduce" it is the mean. With "reduce_scatter" it is
+    undefined, and a second pass outside no_sync() raises RuntimeError, because it would add to gradients already
+    reduced.
     """
 
     def __init__(
@@ -43,13 +46,15 @@ class ZeRO1(ShardedOptimizer):
         **settings: Any,
     ) -> None:
         if reduction not in REDUCTIONS:
-            raise ValueError(f"reduction is {reduction!r}, not one of {', '.join(REDUCTIONS)}")
+            raise ValueError(f"reduction is {reduction!r}; it must be one of {', '.join(REDUCTIONS)}")
         if settings.get("offload") == "parameters" or settings.get("device") is not None:
-            raise ValueError("parameters stay where the model has them before stage 3: no offload or device for them")
+            raise ValueError(
+                "before stage 3, parameters stay where the model has them: offload and device cannot move them"
+            )
         self.reduction, self.bucket_bytes = reduction, bucket_mb * MEGABYTE
         self.arrangement = f"reduction={reduction}, bucket_mb={bucket_mb}, overlap_gather={overlap_gather}"
         self.gather = ParameterGather(model, overlap_gather)
-        self.reduced = 0  # buckets sent in this pass: in their order, the same on all ranks
+        self.reduced = 0  # buckets sent in this pass, in an order that is the same on all ranks
         super().__init__(model, optimizer, params, **settings)
         placed = {p for bucket in self.buckets for p in bucket.parameters}
         frozen = [p for p in self.groups.names if p not in placed]
@@ -60,7 +65,7 @@ class ZeRO1(ShardedOptimizer):
 
     def _place(self, parameters: list[nn.Parameter]) -> None:
         new = {p for p in parameters if p.requires_grad} - {p for bucket in self.buckets for p in bucket.parameters}
-        # Gradients arrive from the last layer to the first: in that order the first bucket is full early.
+        # Gradients arrive from the last layer to the first. In this order, the first bucket fills early.
         backward_order = [p for p in reversed(self.groups.names) if p in new]
         for some in fill_buckets(backward_order, self.bucket_bytes):
             self.hooks += [hook_gradient(p, self._arrived, len(self.buckets)) for p in some]
@@ -88,11 +93,11 @@ class ZeRO1(ShardedOptimizer):
         self._await()
 
     def _reduce(self, bucket: Bucket) -> None:
-        """Starts the mean of a bucket's gradients, which stay whole in `bucket.gradient`."""
+        """Start to average a bucket's gradients, which stay whole in `bucket.gradient`."""
         if bucket.gradient is not None and self.reduction == "reduce_scatter":
             there = bucket.gradient.untyped_storage().data_ptr()
             if any(p.grad is not None and p.grad.untyped_storage().data_ptr() == there for p in bucket.parameters):
-                raise RuntimeError("a second backward pass since zero_grad(): all but the last stand in no_sync()")
+                raise RuntimeError("a second backward pass since zero_grad(): run all but the last inside no_sync()")
         flat = bucket.gradient = bucket.collect(bucket.gradient, keep=True)
         bucket.gradient_shard = bucket.layout.shard(flat, self.group.rank)
         if self.reduction == "all_reduce":
@@ -117,7 +122,7 @@ class ZeRO1(ShardedOptimizer):
         self.gather.remove()
 
     def settle(self) -> None:
-        """With overlap_gather, until all updated parameters are there."""
+        """Wait, with overlap_gather, until all updated parameters have arrived."""
         self.gather.wait()
 
     def step(self) -> None:

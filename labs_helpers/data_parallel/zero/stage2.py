@@ -1,8 +1,8 @@
-"""ZeRO stage 2: gradients, too, are kept as shards. A bucket is whole from when it is full until it has been reduced.
+"""ZeRO stage 2: gradients are also sharded. A bucket is whole only from when it is full until it has been reduced.
 
-What is freed is what stage 1 keeps: all but this rank's shard of the mean. So a step moves the same bytes. Of several
-backward passes before a step each sends its gradients and adds to the shard; within no_sync() they stay whole instead,
-which saves the sending and has stage 1's memory.
+Stage 2 frees the gradients that stage 1 keeps, all but this rank's shard of the mean. A step sends the same bytes. If
+several backward passes precede a step, each sends its gradients and adds to the shard. Inside no_sync() gradients stay
+whole instead, which saves the traffic but takes as much memory as stage 1.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from labs_helpers.data_parallel.zero.stage1 import ZeRO1
 
 
 class ZeRO2(ZeRO1):
-    """As ZeRO1, but p.grad is None after a pass outside no_sync(), and passes may follow each other without it.
+    """Shard gradients and optimizer states. Unlike in ZeRO1, p.grad is None after a pass outside no_sync().
 
-    reduction="all_reduce" sends twice as much as "reduce_scatter" and keeps as little."""
+    Passes may follow one another without no_sync(). reduction="all_reduce" sends twice as many gradient bytes as
+    "reduce_scatter", and keeps as little.
+    """
 
     def __init__(self, model: nn.Module, optimizer: Any, params: Any = None, **settings: Any) -> None:
         super().__init__(model, optimizer, params, **settings)

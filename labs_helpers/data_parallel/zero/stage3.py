@@ -1,10 +1,10 @@
-"""ZeRO stage 3: parameters, too, are kept as shards, and gathered unit by unit just before they are used.
+"""ZeRO stage 3: parameters are also sharded, and gathered unit by unit just before use.
 
-    forward    gather a unit, compute, free it               meanwhile the next one is gathered
-    backward   gather it again, compute, free it             meanwhile the one before it is gathered
-               send its gradients, keep the mean's shard     meanwhile the one before it computes
+    forward    gather a unit, compute, free it               meanwhile gather the next unit
+    backward   gather it again, compute, free it             meanwhile gather the previous unit
+               send its gradients, keep the mean's shard     meanwhile the previous unit computes
 
-So a step moves 1.5 times the bytes of stage 2, and a rank holds 1/N of everything, and some two units.
+A step sends 1.5 times as many bytes as in stage 2. A rank holds 1/N of all states and about two whole units.
 """
 
 from __future__ import annotations
@@ -27,17 +27,19 @@ from labs_helpers.data_parallel.zero.unit import Unit, find_units, move_buffers,
 
 
 class ZeRO3(ShardedOptimizer):
-    """As ShardedOptimizer, and: units: modules or a class of modules, usually the model's blocks. What belongs to none
-    of them (embedding, output …) is a unit with the model itself, which stays whole from forward to backward.
+    """Shard parameters, gradients, and optimizer states; arguments as for ShardedOptimizer, and the following.
 
-    All ranks have to call the same units in the same order: RuntimeError, in the first backward pass and with
-    find_unused_parameters in every one, where they do not. Parameters are whole only as their unit computes: it has to
-    be called as a module, and they have to be read inside it. Elsewhere they are NaN in their shapes;
-    `whole_parameters()` shows them. p.grad is None after a pass outside no_sync(). Under torch.autocast autograd keeps
-    16-bit copies of all weights until backward; compute_dtype does not. Compile what is inside a unit, not the unit.
-    reshard_after_forward=False keeps units whole until their backward pass, one gather less: FSDP's SHARD_GRAD_OP.
-    device: where to compute, for a model that is on the CPU because it is too large; its units go over one by one.
-    prefetch=False gathers a unit only when it is called, to compare.
+    units: modules or a class of modules, usually the model's blocks. Parameters outside them (embedding, output …) form
+    a unit with the model itself, which stays whole from forward to backward.
+
+    All ranks must call the same units in the same order, else RuntimeError: it is raised in the first backward pass,
+    and with find_unused_parameters in every pass. Parameters are whole only while their unit computes, so call a unit
+    as a module and read its parameters inside it. Elsewhere they read as NaN with the same shapes; `whole_parameters()`
+    makes them whole. p.grad is None after a pass outside no_sync(). Under torch.autocast, autograd keeps 16-bit copies
+    of all weights until backward; use compute_dtype instead. Compile the modules inside a unit, not the unit.
+    reshard_after_forward=False keeps units whole until their backward pass and saves one gather (FSDP's SHARD_GRAD_OP).
+    device: where to compute if the model is on the CPU because of its size; units move there one by one. prefetch=False
+    gathers a unit only when it is called, for comparison.
     """
 
     def __init__(
@@ -61,15 +63,15 @@ class ZeRO3(ShardedOptimizer):
         broadcast(model.buffers(), self.group)
 
     def _place(self, parameters: list[nn.Parameter]) -> None:
-        for bucket in self.buckets:  # for a group that is added later
+        for bucket in self.buckets:  # for a group added later
             bucket.thaw()
-        found, self.found = self.found, []  # units are made once, of all parameters
+        found, self.found = self.found, []  # units are created once, from all parameters
         names = {module: name or "the model itself" for name, module in self.model.named_modules()}
         for module, mine in found:
             unit = Unit(mine, self.group, self.settings, names[module], self.order.started)
             self.units.append(unit)
             self.buckets += unit.buckets
-            # The module keeps this object: without it, its parameters could not be gathered any more.
+            # The module keeps this object alive; otherwise its parameters could not be gathered any more.
             before, after = partial(self._before_forward, unit), partial(self._after_forward, unit)
             self.hooks += [
                 module.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
@@ -98,7 +100,7 @@ class ZeRO3(ShardedOptimizer):
             stays = False
         else:
             certain = before_backward(output, WeakHook(self._before_backward, self.units.index(unit)))
-            # The model itself comes first in backward. A unit that may not be told when backward reaches it stays, too.
+            # The model itself comes first in backward. A unit without a certain backward hook stays whole, too.
             stays = unit is self.units[0] or not self.reshard_after_forward or (not certain and bool(unit.trained))
         if not stays:
             unit.free()
@@ -116,7 +118,7 @@ class ZeRO3(ShardedOptimizer):
     def _after_backward(self, number: int) -> None:
         unit = self.units[number]
         unit.calls = max(0, unit.calls - 1)
-        if unit.calls:  # it was called several times; gradients arrive when backward has passed all of them
+        if unit.calls:  # called several times: its gradients are complete after backward has passed all calls
             return
         unit.in_backward = False
         if self.passes.sending:
@@ -124,15 +126,15 @@ class ZeRO3(ShardedOptimizer):
         unit.free()
 
     def _reduce(self, unit: Unit) -> None:
-        # Not at the arrival of the last gradient, as in stage 2: ranks that use different parameters of a unit would
-        # send before different gathers. Where they do, 0 stands for what is missing.
+        # Not at the last gradient, as in stage 2: ranks that use different parameters of a unit would send before
+        # different gathers. A missing gradient counts as 0.
         unit.reduced = True
         self.order.started.append(f"reduce {unit.name}")
         for bucket in unit.trained:
             self.shards.start(bucket)
 
     def _send_the_rest(self) -> None:
-        for unit in reversed(self.units):  # those whose inputs have no way back, at last the model itself
+        for unit in reversed(self.units):  # units whose inputs require no gradient, and finally the model itself
             if not unit.reduced or any(p.grad is not None for bucket in unit.trained for p in bucket.parameters):
                 self._reduce(unit)
         self.shards.finish()
@@ -140,19 +142,21 @@ class ZeRO3(ShardedOptimizer):
     def _end_pass(self) -> None:
         super()._end_pass()
         if self.find_unused_parameters or not self.order_checked:
-            self.order.require_same(self.group)  # the host waits for it: not in every pass, unless it waits anyway
+            self.order.require_same(
+                self.group
+            )  # the host waits for this check: run it in every pass only if it waits anyway
             self.order_checked = True
         self.settle()
 
     def settle(self) -> None:
-        """Frees what a forward pass without a backward pass has left whole: after a step it would be stale."""
+        """Free units left whole by a forward pass without a backward pass; after a step they would be stale."""
         self.order.forget()
         for unit in self.units:
             unit.calls = 0
             unit.free()
 
     def whole_parameters(self) -> AbstractContextManager[None]:
-        """Within it all parameters are whole on every rank, to be read."""
+        """Make all parameters whole on every rank inside the context, for reading."""
         return whole(self.units)
 
     def remove(self) -> None:

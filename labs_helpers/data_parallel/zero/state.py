@@ -1,11 +1,10 @@
-"""Checkpoints for any number of ranks: weights and optimizer's states whole, as one process has them.
+"""Checkpoints for any number of ranks, with whole weights and optimizer states as in a single process.
 
-    state = whole_state(zero)                      # every rank; torch.save(state, path) on one
-    load_whole_state(zero, torch.load(path))       # on as many ranks as there are now, in any stage
+    state = whole_state(zero)                      # on every rank; torch.save(state, path) on one
+    load_whole_state(zero, torch.load(path))       # on any number of ranks, in any stage
 
-state["model"] is what `model.state_dict()` is, in float32 where there are master weights. state["optimizer"] is what
-the plain torch.optim optimizer has for the same groups: it takes it by `load_state_dict`, and what it saves is taken
-here.
+state["model"] equals `model.state_dict()`, in float32 if there are master weights. state["optimizer"] is the state dict
+of the plain torch.optim optimizer for the same groups, and can be exchanged with it in both directions.
 """
 
 from __future__ import annotations
@@ -22,8 +21,10 @@ from labs_helpers.data_parallel.zero.optimizer import ShardedOptimizer
 
 @torch.no_grad()
 def whole_state(zero: ShardedOptimizer, rank: int | None = None) -> dict[str, Any]:
-    """{"model": …, "optimizer": …} on the CPU, on every rank or, to save memory, on `rank` alone: {} on the others.
-    Called by every rank. One bucket at a time is whole on the device."""
+    """Return {"model": …, "optimizer": …} on the CPU, on every rank or, to save memory, only on `rank` ({} elsewhere).
+
+    Every rank must call this. One bucket at a time is whole on the device.
+    """
     keep = rank is None or rank == zero.group.rank
     zero.settle()
     number = {p: i for i, p in enumerate(zero.groups.all)}
@@ -36,7 +37,7 @@ def whole_state(zero: ShardedOptimizer, rank: int | None = None) -> dict[str, An
             states[number[bucket.parameters[place]]] = entries
     if not keep:
         return {}
-    # A tied weight has several names, and one tensor.
+    # A tied weight has several names but only one tensor.
     tensors = zero.model.state_dict(keep_vars=True)
     model = {name: weights[t] if t in weights else t.detach().cpu().clone() for name, t in tensors.items()}
     groups = [
@@ -47,17 +48,19 @@ def whole_state(zero: ShardedOptimizer, rank: int | None = None) -> dict[str, An
 
 
 def _optimizer_state(zero: ShardedOptimizer, bucket: Bucket, keep: bool) -> dict[int, dict[str, Any]]:
-    """By the parameter's place in the bucket, its whole state."""
+    """Return the whole state of each parameter, by its place in the bucket."""
     owned = list(zip(bucket.owned.pieces, bucket.owned.tensors, strict=True))
     mine = {piece.number: zero.optimizer.state[tensor] for piece, tensor in owned if tensor in zero.optimizer.state}
     shapes = {piece.number: tensor.shape for piece, tensor in owned}
-    # What has a number for each element is described by its dtype; all else (Adam's step) is the same on all ranks.
+    # Describe entries with one number per element by dtype; others (Adam's step) are the same on all ranks.
     described = {
         place: {key: _dtype_or_value(value, shapes[place]) for key, value in state.items()}
         for place, state in mine.items()
     }
     found: dict[int, dict[str, Any]] = {}
-    for of_rank in zero.group.gather_objects(described):  # who owns nothing of a parameter does not know its state
+    for of_rank in zero.group.gather_objects(
+        described
+    ):  # a rank without a piece of a parameter does not know its state
         for place, entries in of_rank.items():
             found.setdefault(place, {}).update(entries)
     kinds = {(key, v) for entries in found.values() for key, v in entries.items() if isinstance(v, torch.dtype)}
@@ -79,7 +82,7 @@ def _dtype_or_value(value: Any, shape: torch.Size) -> Any:
 
 
 def _gather(bucket: Bucket, shard: Tensor, keep: bool) -> list[Tensor]:
-    """What lies at the parameters' places in all ranks' shards, on the CPU; [] if not `keep`."""
+    """Return the tensors gathered at the parameters' places from all shards, on the CPU; [] if not `keep`."""
     shard = shard.to(bucket.whole.device)
     whole = shard.new_empty(bucket.layout.numel)
     bucket.group.start_gather(whole, shard).wait()
@@ -88,13 +91,14 @@ def _gather(bucket: Bucket, shard: Tensor, keep: bool) -> list[Tensor]:
 
 @torch.no_grad()
 def load_whole_state(zero: ShardedOptimizer, state: Mapping[str, Any]) -> None:
-    """Goes on from `whole_state`, or from {"model": model.state_dict(), "optimizer": optimizer.state_dict()} of a
-    single process. Every rank has the whole state and takes its part. Gradients are dropped.
+    """Load a `whole_state`, or the two state dicts of a single process, {"model": …, "optimizer": …}.
 
-    ValueError: names or shapes of another model, other groups."""
+    Every rank passes the whole state and takes its part. Gradients are dropped. Raise ValueError if names, shapes, or
+    groups differ.
+    """
     tensors, given = zero.model.state_dict(keep_vars=True), state["model"]
     if different := sorted(tensors.keys() ^ given.keys()):
-        raise ValueError(f"the model and this state differ in {', '.join(different)}")
+        raise ValueError(f"the model and this state differ in these entries: {', '.join(different)}")
     for name, t in tensors.items():
         if t.shape != given[name].shape:
             raise ValueError(f"{name} is {tuple(t.shape)} in the model and {tuple(given[name].shape)} in this state")
@@ -102,7 +106,8 @@ def load_whole_state(zero: ShardedOptimizer, state: Mapping[str, Any]) -> None:
     sizes = [len(group["params"]) for group in saved["param_groups"]]
     if sizes != [len(members) for members in zero.groups.members]:
         raise ValueError(
-            f"this state has groups of {sizes} parameters, and not of {[len(m) for m in zero.groups.members]}"
+            f"this state has groups of {sizes} parameters, but the optimizer "
+            f"has {[len(m) for m in zero.groups.members]}"
         )
 
     zero.settle()
@@ -116,8 +121,10 @@ def load_whole_state(zero: ShardedOptimizer, state: Mapping[str, Any]) -> None:
 
 
 def _packed(zero: ShardedOptimizer, saved: Mapping[str, Any]) -> dict[str, Any]:
-    """What `zero.optimizer.load_state_dict` takes: this rank's pieces of the whole, numbered as torch.optim does it,
-    one after the other over all groups."""
+    """Return this rank's pieces of a state for `zero.optimizer.load_state_dict`.
+
+    They are numbered as in torch.optim, consecutively over all groups.
+    """
     numbers = [i for group in saved["param_groups"] for i in group["params"]]
     whole = dict(zip(zero.groups.all, numbers, strict=True))
     mine: dict[Tensor, dict[str, Any]] = {}
@@ -136,7 +143,7 @@ def _packed(zero: ShardedOptimizer, saved: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part(value: Any, shape: torch.Size, elements: slice) -> Any:
-    """Never the tensor itself: the optimizer would work on in the caller's checkpoint."""
+    """Return a copy of the part, so that the optimizer does not change the caller's checkpoint."""
     if not isinstance(value, Tensor):
         return value
     return (value.flatten()[elements] if value.shape == shape else value).clone()

@@ -1,4 +1,4 @@
-"""A part of the model whose parameters are gathered and freed together: stage 3's unit, usually a block."""
+"""A part of the model, usually a block, whose parameters stage 3 gathers and frees together."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from labs_helpers.data_parallel.zero.offload import CopyStream
 
 
 class Unit:
-    """The parameters of `module` but for those of units inside it, as shards; whole between `gather()` and `free()`.
+    """The sharded parameters of one module, excluding units inside it; they are whole between `gather()` and `free()`.
 
-    Whole, they are views of the gathered memory: nothing is copied out of it. Freed, that memory has size 0, and they
-    read as NaN in their shapes (0 for integers). It is the memory itself that shrinks and grows again, since autograd
-    has kept views of it in the forward pass, which must find the weights there in the backward pass.
+    When whole, they are views of the gathered memory, and nothing is copied. When freed, this memory has size 0, and
+    they read as NaN with the same shapes (0 for integers). The storage itself is resized, because autograd saves views
+    of it in the forward pass and must find the weights there in the backward pass.
     """
 
     def __init__(
@@ -30,11 +30,11 @@ class Unit:
         name: str,
         started: MutableSequence[str],
     ) -> None:
-        """name: of `module` in the model. started: a line is added to it whenever the unit starts collectives."""
+        """Create the buckets. name: of `module` in the model. started: receives a line for each collective started."""
         self.group, self.name, self.started = group, name, started
         kinds: dict[tuple[torch.dtype, bool], list[nn.Parameter]] = {}
         for p in parameters:
-            kinds.setdefault((p.dtype, p.requires_grad), []).append(p)  # frozen ones have no gradients to send
+            kinds.setdefault((p.dtype, p.requires_grad), []).append(p)  # frozen parameters have no gradients to send
         self.buckets = [Bucket(some, group, settings, apart=True) for some in kinds.values()]
         nothing = [b.whole.new_full((), float("nan") if b.whole.is_floating_point() else 0) for b in self.buckets]
         self.freed = [
@@ -44,7 +44,7 @@ class Unit:
         self.copies = CopyStream(self.buckets[0].whole.device) if on_cpu else None
         self.requests: list[Request] = []
         self.gathered = True
-        self.calls = 0  # forward passes whose backward pass is still to come
+        self.calls = 0  # forward passes whose backward pass has not run yet
         self.in_backward = self.reduced = False
         self.free()
 
@@ -53,7 +53,7 @@ class Unit:
         return [bucket for bucket in self.buckets if any(p.requires_grad for p in bucket.parameters)]
 
     def start_gather(self) -> None:
-        """Begins to gather; nothing if that has been done."""
+        """Start to gather the parameters, unless that has already happened."""
         if self.gathered or self.requests:
             return
         self.started.append(f"gather {self.name}")
@@ -68,7 +68,7 @@ class Unit:
                 self.requests.append(self.group.start_gather(bucket.whole, mine))
 
     def gather(self) -> None:
-        """The parameters are whole."""
+        """Make the parameters whole."""
         self.start_gather()
         if self.gathered:
             return
@@ -78,7 +78,7 @@ class Unit:
         self.gathered = True
 
     def free(self) -> None:
-        """The parameters are gone but for the shards; what has been gathered in vain, too."""
+        """Free everything but the shards, including parameters that were gathered without being used."""
         self._arrive()
         for bucket, freed in zip(self.buckets, self.freed, strict=True):
             if self.gathered:
@@ -98,21 +98,20 @@ class Unit:
 def find_units(
     model: nn.Module, units: type[nn.Module] | Iterable[nn.Module]
 ) -> list[tuple[nn.Module, list[nn.Parameter]]]:
-    """(module, parameters) of the model itself, first, and of each unit, in the model's order. A parameter belongs
-    to the innermost unit around it.
+    """Return (module, parameters) for the model itself, first, and for each unit, in the model's order.
 
-    units: modules inside the model, or a class of modules. ValueError: no such module; a parameter that two units
-    share.
+    A parameter belongs to the innermost unit that contains it. units: modules inside the model, or a class of modules.
+    Raise ValueError if there is no such module, or if two units share a parameter.
     """
     names = {module: name for name, module in model.named_modules()}
     if isinstance(units, type):
         wanted = {module for module in names if isinstance(module, units)}
-        missing = "" if wanted else f"there is no {units.__name__} in the model"
+        missing = "" if wanted else f"the model contains no {units.__name__}"
     else:
         wanted = set(units)
         missing = "".join([f"a unit is not inside the model: {m}" for m in wanted if m not in names][:1])
     if never := [names[m] for m in wanted if isinstance(m, nn.ModuleList | nn.ModuleDict) and m in names]:
-        missing = f"{never[0]} is a list of modules and is never called itself: give its modules as units"
+        missing = f"{never[0]} is a list of modules and is never called itself: pass its modules as units"
     if missing:
         raise ValueError(missing)
     found: dict[nn.Module, list[nn.Parameter]] = {module: [] for module in names if module in wanted or module is model}
@@ -127,7 +126,7 @@ def find_units(
             elif owner[p] is not unit:
                 both = " and ".join(names[m] or "the model itself" for m in (owner[p], unit))
                 raise ValueError(
-                    f"{names[module]}.{name} is a parameter of two units, {both}, one of which would free it as the "
+                    f"{names[module]}.{name} is a parameter of two units, {both}, and one would free it while the "
                     "other computes: make them one unit, or leave both to the model"
                 )
         for child in module.children():
@@ -139,7 +138,7 @@ def find_units(
 
 @contextmanager
 def whole(units: Sequence[Unit]) -> Iterator[None]:
-    """Within it the parameters of all these units are whole."""
+    """Make the parameters of these units whole inside the context."""
     for unit in units:
         unit.gather()
     try:
@@ -150,7 +149,7 @@ def whole(units: Sequence[Unit]) -> Iterator[None]:
 
 
 def move_buffers(model: nn.Module, device: torch.device | None) -> None:
-    """To where the units compute, if that is elsewhere."""
+    """Move buffers to the device where the units compute."""
     for module in model.modules():
         for name, buffer in module.named_buffers(recurse=False):
             setattr(module, name, buffer.to(device or buffer.device))

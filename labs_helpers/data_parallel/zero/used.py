@@ -1,4 +1,4 @@
-"""Which parameters have a gradient, where some are not used in every step."""
+"""Find which parameters received a gradient, if steps do not use all of them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from labs_helpers.data_parallel.zero.collectives import FlatCommunication
 
 
 def note_used(buckets: Sequence[Bucket], group: FlatCommunication, ask: bool) -> None:
-    """Sets `used` in the buckets, the same on all ranks: with `ask` what any rank has used, else all that is trained.
+    """Set `used` in the buckets, identically on all ranks.
 
-    To ask costs an all-reduce of a byte per parameter, and the host's waiting for it: what the optimizer is given is
-    decided there."""
+    With `ask`, a parameter counts if any rank has used it; else all trained parameters count. Asking costs an
+    all-reduce of one byte per parameter, and the host waits for it, because the result decides which gradients the
+    optimizer gets.
+    """
     if not ask:
         for bucket in buckets:
             bucket.used = [p.requires_grad for p in bucket.parameters]

@@ -17,14 +17,14 @@ def test_just_in_time_waits_for_everything_and_one_ahead_for_the_ends_alone():
 @pytest.mark.parametrize(
     "entries, said",
     [
-        ([("forward", 0)], "weights are not there"),
+        ([("forward", 0)], "have not been gathered"),
         ([("gather", 0), ("gather", 1), ("gather", 2)], "2 others are"),
-        ([("gather", 0), ("gather", 0)], "whole already"),
+        ([("gather", 0), ("gather", 0)], "already whole"),
         ([("free", 0)], "not whole"),
-        ([("gather", 0), ("reduce", 0)], "no gradients yet"),
-        ([("gather", 0), ("forward", 0), ("backward", 0)], "every block computes once"),
-        ([(what, b) for what, b in one_ahead(3) if what != "reduce"], "are reduced once"),
-        ([("fetch", 0)], "is none of"),
+        ([("gather", 0), ("reduce", 0)], "do not exist yet"),
+        ([("gather", 0), ("forward", 0), ("backward", 0)], "run every block forward once"),
+        ([(what, b) for what, b in one_ahead(3) if what != "reduce"], "exactly once"),
+        ([("fetch", 0)], "is not one of"),
     ],
 )
 def test_what_cannot_be_is_refused(entries, said):

@@ -140,7 +140,7 @@ def test_whole_gradients_in_a_step():
 
 @pytest.mark.parametrize("bad", [{"bucket_bytes": 0}, {"prefetched": -1}])
 def test_buffers_that_cannot_be(bad):
-    with pytest.raises(ValueError, match="at least 1 byte and 0 blocks"):
+    with pytest.raises(ValueError, match="the least are 1 byte and 0 blocks"):
         Buffers(**bad)
 
 

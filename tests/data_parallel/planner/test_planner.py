@@ -50,7 +50,7 @@ def test_rows_are_what_the_accounting_counts():
     (Training(Model.of(SIZES["1b"]), 4, 1024, layout="bf16"), Cluster.of("H200", 4), "DDP", "is less simple"),
     # 140 GB of parameters: ZeRO-3 and 8-fold tensor parallelism alone divide them enough, and that exposes more.
     (Training(Model.of(70e9), checkpoint=True), Cluster.of("H100", 64), "ZeRO-3", "exposes"),
-    (Training(Model.of(70e9), checkpoint=True), EIGHT, None, "from 24 GPUs on"),
+    (Training(Model.of(70e9), checkpoint=True), EIGHT, None, "fits on 24 or more GPUs"),
     # With many micro-batches ZeRO-1 sends once, and ZeRO-2 and 3 each time.
     (Training(Model.of(7e9), batch=16, accumulate=16), EIGHT, "ZeRO-1", "longer"),
 ])  # fmt: skip
@@ -79,8 +79,8 @@ def test_what_does_not_fit_says_how_many_gpus_would():
     assert zero3.fits and not fewer.fits
     assert gpus_needed(Training(Model.of(70e9), batch=64), EIGHT) is None
     told = plan(Training(Model.of(70e9), batch=64), EIGHT).reason
-    assert "Nothing fits" in told and "--accumulate" in told and "with --checkpoint it may" in told
-    assert "or offload" in plan(Training(Model.of(70e9), batch=2048, checkpoint=True), EIGHT).reason
+    assert "Nothing fits" in told and "--accumulate" in told and "it may with --checkpoint" in told
+    assert "either. Offload" in plan(Training(Model.of(70e9), batch=2048, checkpoint=True), EIGHT).reason
 
 
 def test_a_shape_that_cannot_be_split_says_why():
@@ -119,8 +119,8 @@ def test_on_one_gpu_every_stage_is_the_same():
 
 
 @pytest.mark.parametrize("bad, message", [
-    ({"batch": 0}, "batch is 0"), ({"length": -1}, "length is -1"), ({"batch": 4, "accumulate": 3}, "does not divide"),
-    ({"efficiency": 40}, "efficiency is 40"), ({"efficiency": 0}, "a share of the peak"),
+    ({"batch": 0}, "batch is 0"), ({"length": -1}, "length is -1"), ({"batch": 4, "accumulate": 3}, "must divide"),
+    ({"efficiency": 40}, "efficiency is 40"), ({"efficiency": 0}, "a fraction of the peak"),
 ])  # fmt: skip
 def test_training_that_cannot_be(bad, message):
     with pytest.raises(ValueError, match=message):
@@ -143,7 +143,7 @@ def test_the_command_prints_a_table_and_a_reason(capsys):
     out = capsys.readouterr().out
     assert "7 billion parameters (assumed shape: 33 layers" in out and "= 16 bytes per parameter" in out
     assert "8 H100 with 80 GB" in out and "ZeRO-1: 52.5 GB of 80 GB" in out
-    assert "12 Ψ / N" in out and "G, P: bytes" in out
+    assert "12 Ψ / N" in out and "G: bytes of all gradients" in out
     main(["--size", "1b", "--gpus", "12", "--gpus-per-node", "12", "--gpu", "H200", "--inside", "300", "--checkpoint"])
     out = capsys.readouterr().out
     assert "each with 300 GB/s" in out and "blocks checkpointed" in out
@@ -153,16 +153,16 @@ def test_the_command_prints_a_table_and_a_reason(capsys):
 @pytest.mark.parametrize("arguments, message", [
     (["--gpus", "8"], "one of the arguments --parameters --size is required"),
     (["--parameters", "7e9"], "--gpus"),
-    (["--parameters", "7e9", "--gpus", "0"], "0 is not a whole number of 1 or more"),
-    (["--parameters", "7e9", "--gpus", "2.5"], "2.5 is not a whole number"),
-    (["--parameters", "7e9", "--gpus", "inf"], "inf is not a whole number"),
+    (["--parameters", "7e9", "--gpus", "0"], "0 is not an integer of at least 1"),
+    (["--parameters", "7e9", "--gpus", "2.5"], "2.5 is not an integer"),
+    (["--parameters", "7e9", "--gpus", "inf"], "inf is not an integer"),
     (["--parameters", "7e9", "--gpus", "8", "--alpha-inside", "nan"], "a message takes nan s"),
     (["--parameters", "7e9", "--gpus", "8", "--contention", "2"], "contention 2"),
     (["--parameters", "7e9", "--gpus", "many"], "invalid positive value: 'many'"),
-    (["--parameters", "7e9", "--gpus", "12"], "whole nodes"),
-    (["--parameters", "7", "--gpus", "8"], "from 20 million on"),
+    (["--parameters", "7e9", "--gpus", "12"], "nodes must be full"),
+    (["--parameters", "7", "--gpus", "8"], "below 20 million"),
     (["--parameters", "7e9", "--gpus", "8", "--gpu", "RTX"], "invalid choice: 'RTX'"),
-    (["--parameters", "7e9", "--gpus", "8", "--batch", "3", "--accumulate", "2"], "does not divide a batch of 3"),
+    (["--parameters", "7e9", "--gpus", "8", "--batch", "3", "--accumulate", "2"], "must divide the batch of 3"),
     (["--parameters", "7e9", "--gpus", "8", "--inside", "-5"], "inside is -5e\\+09 bytes/s"),
     (["--parameters", "7e9", "--gpus", "8", "--efficiency", "40"], "efficiency is 40"),
 ])  # fmt: skip

@@ -55,7 +55,9 @@ def test_groups_share_a_node_s_cable():
 
 @pytest.mark.parametrize("ranks, stride", [(3, 1), (12, 1), (2, 3), (6, 1)])
 def test_groups_that_are_not_equally_on_the_nodes_are_refused(ranks, stride):
-    with pytest.raises(ValueError, match=f"groups of {ranks}, every {stride}th GPU, are not equally on nodes of 8"):
+    with pytest.raises(
+        ValueError, match=f"groups of {ranks}, every {stride}th GPU, are not spread equally over nodes of 8"
+    ):
         NODES.seconds("all_reduce", 1e9, ranks, stride)
 
 
@@ -68,8 +70,8 @@ def test_a_cluster_has_the_datasheet_s_rates_unless_they_are_given():
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (("RTX 3090", 8), "no datasheet of 'RTX 3090'; there is one of T4, A100"), (("H100", 0), "gpus is 0"),
-    (("H100", 12, 8), "whole nodes"), (("H100", 8, 8, 0.0), "inside is 0 bytes/s"),
+    (("RTX 3090", 8), "no datasheet for 'RTX 3090'; choose from T4, A100"), (("H100", 0), "gpus is 0"),
+    (("H100", 12, 8), "nodes must be full"), (("H100", 8, 8, 0.0), "inside is 0 bytes/s"),
     (("H100", 8, 8, None, math.inf), "between is inf"), (("H100", 8, 8, None, None, -1e-6), "a message takes -1e-06 s"),
 ])  # fmt: skip
 def test_a_cluster_that_cannot_be(arguments, message):
@@ -167,7 +169,7 @@ def test_amdahl_and_the_usual_headline():
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda: amdahl(1.2), "share is 1.2"), (lambda: amdahl(0.5, 0), "factor 0"),
+    (lambda: amdahl(1.2), "share is 1.2"), (lambda: amdahl(0.5, 0), "factor is 0"),
     (lambda: step_time([], ONE_NODE, -1.0, dp=4), "compute is -1"),
     (lambda: step_time([], ONE_NODE, 1.0, dp=4, contention=2), "contention 2"),
 ])  # fmt: skip

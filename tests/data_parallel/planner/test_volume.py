@@ -125,7 +125,7 @@ def test_no_sync_waits_where_whole_gradients_are_kept():
     assert bytes_sent(kept, {"dp": 8}) == bytes_sent(step_volume(MODEL, "SHARD_GRAD_OP"), {"dp": 8})
     gathers = [row for row in step_volume(MODEL, "ZeRO-3", accumulate=4, no_sync=True) if row.operation == "all_gather"]
     assert sum(row.calls for row in gathers) == 2 * 4 * 17
-    with pytest.raises(ValueError, match="with no_sync it is ZeRO-1"):
+    with pytest.raises(ValueError, match="with no_sync it would be ZeRO-1"):
         step_volume(MODEL, "ZeRO-2", accumulate=4, no_sync=True)
 
 
@@ -142,7 +142,7 @@ def test_hybrid_sharding_sends_between_nodes_the_gradients_alone():
 @pytest.mark.parametrize("bad, message", [
     ({"scheme": "ring"}, "scheme is 'ring'; it may be 'naive', 'flat', 'DDP'"), ({"layout": "fp8"}, "layout is 'fp8'"),
     ({"reduction": "gather"}, "reduction is 'gather'"), ({"accumulate": 0}, "accumulate is 0"),
-    ({"bucket_bytes": 0}, "bucket_bytes 0"),
+    ({"bucket_bytes": 0}, "bucket_bytes is 0"),
 ])  # fmt: skip
 def test_what_there_is_not_is_named(bad, message):
     with pytest.raises(ValueError, match=message):

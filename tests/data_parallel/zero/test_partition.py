@@ -58,11 +58,11 @@ class NormedSGD(torch.optim.SGD):
 @pytest.mark.parametrize(
     "optimizer, words",
     [
-        (torch.optim.LBFGS, "LBFGS does not step pieces"),
-        (torch.optim.SparseAdam, "SparseAdam does not step pieces"),
-        (torch.optim.Muon, "Muon does not step pieces"),
-        (torch.optim.Adafactor, "Adafactor does not treat each element on its own"),
-        (NormedSGD, "NormedSGD does not treat each element on its own"),
+        (torch.optim.LBFGS, "LBFGS cannot step pieces"),
+        (torch.optim.SparseAdam, "SparseAdam cannot step pieces"),
+        (torch.optim.Muon, "Muon cannot step pieces"),
+        (torch.optim.Adafactor, "Adafactor does not update each element independently"),
+        (NormedSGD, "NormedSGD does not update each element independently"),
     ],
 )
 def test_optimizers_that_need_more_than_an_element(optimizer, words):

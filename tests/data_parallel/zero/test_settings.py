@@ -48,11 +48,14 @@ def test_a_row_has_a_name_somewhere_and_says_what_it_does():
         assert setting.deepspeed and len(setting.does) > 30
     rows = table()
     assert list(rows.columns) == ["DeepSpeed", "DistributedDataParallel", "fully_shard", "what it does"]
-    assert rows.loc["how much is reduced at a time", "DistributedDataParallel"] == "bucket_cap_mb"
-    assert rows.loc["size of a piece of the update", "fully_shard"] == "–"
+    assert rows.loc["size of a reduction", "DistributedDataParallel"] == "bucket_cap_mb"
+    assert rows.loc["chunk size of the update", "fully_shard"] == "–"
 
 
 def test_a_name_is_looked_up():
-    assert {one.what for one in named("reshard_after_forward")} >= {"what is divided", "parameters kept gathered"}
-    with pytest.raises(ValueError, match="no setting is called 'zero_stage'"):
+    assert {one.what for one in named("reshard_after_forward")} >= {
+        "partitioned states",
+        "parameters that stay gathered",
+    }
+    with pytest.raises(ValueError, match="no setting called 'zero_stage'"):
         named("zero_stage")

@@ -1,4 +1,4 @@
-"""What a checkpoint has to hold, and what is loaded from it on another number of ranks."""
+"""Expectations on a saved checkpoint, and on the state loaded from it on a different number of ranks."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -15,48 +15,47 @@ from labs_helpers.data_parallel.lab09.shards import cut
 
 FORM = '{"parameters": …, "optimizer": {name: value}}'
 EMPTY = (
-    "the state of a fresh optimizer is empty, so that load() finds no entry of optimizer.state[shard] to set: the "
-    "names are those in state['optimizer']"
+    "a fresh optimizer has no state, so load() finds no entry of "
+    "optimizer.state[shard] to set: take the names from "
+    "state['optimizer']"
 )
-ADVICE = "5 elements on 2 ranks: write down each rank's shard, the padding, and the same for 3 ranks."
+ADVICE = "take 5 elements on 2 ranks, and write down each rank's shard and the padding. Do the same for 3 ranks."
 
 same = Comparison("").same
 near = Comparison("", bound=float32_sums).same
 
 
 def expect_saved(case: str, states: list, right: dict, at: Places) -> None:
-    """Raise Wrong unless every rank's state is the whole one."""
+    """Raise Wrong unless every rank's state is whole and right."""
     for rank, state in enumerate(states):
         entries = state.get("optimizer") if isinstance(state, dict) and state.keys() == right.keys() else None
         if not isinstance(entries, dict):
-            cause = "the names are those of the docstring"
+            cause = "use the names from the docstring"
             cause = none_returned(states, "a return is missing in save()") if state is None else cause
-            raise Wrong(case, f"rank {rank}: save() returned {state!r:.70}; {FORM} is asked for", cause=cause)
+            raise Wrong(case, f"rank {rank}: save() returned {state!r:.70}; expected {FORM}", cause=cause)
         if entries.keys() != right["optimizer"].keys():
             nested = any(isinstance(value, dict) for value in entries.values())
-            cause = "the entries of optimizer.state[shard] themselves, not a dict of them" if nested else ""
+            cause = "save the entries of optimizer.state[shard] themselves, not a dict of them" if nested else ""
             said = f"'optimizer' has {sorted(map(str, entries))}, expected {sorted(right['optimizer'])}"
             raise Wrong(case, f"rank {rank}: {said}", cause=cause)
     for name, whole in _named(right):
         found = [dict(_named(state))[name] for state in states]
         for rank, one in enumerate(found):
             if not isinstance(one, Tensor):
-                cause = ".item() makes a number of a tensor, which load() and the optimizer do not expect"
-                raise Wrong(
-                    case, f"rank {rank}'s {name!r} is {one!r:.40}; a tensor is asked for, as it was", cause=cause
-                )
+                cause = ".item() converts a tensor into a number, but load() and the optimizer expect a tensor"
+                raise Wrong(case, f"rank {rank}'s {name!r} is {one!r:.40}; expected the tensor itself", cause=cause)
             if whole.ndim and one.dtype != whole.dtype:
                 said = f"rank {rank}'s {name!r} is {one.dtype}, expected {whole.dtype}"
-                raise Wrong(case, said, cause="it has the dtype of shard")
+                raise Wrong(case, said, cause="it must have the dtype of shard")
         _compared(repr(name)).expect(case, found, [whole] * len(states), partial(_causes, SAVED, whole, at))
 
 
 def expect_loaded(case: str, results: list[dict], right: dict, later: Tensor, at: Places) -> None:
-    """Raise Wrong unless every rank has its part of `right`, and of `later` after a step."""
+    """Raise Wrong unless every rank has its part of `right`, and of `later` after another step."""
     for rank, (found, place) in enumerate(zip(results, at.place, strict=True)):
         entries, wanted = found["optimizer"], right["optimizer"]
         if entries.keys() != wanted.keys():
-            cause = "" if entries else "nothing that load() does reaches optimizer.state[shard]"
+            cause = "" if entries else "load() never changes optimizer.state[shard]"
             parts = {key: cut(value, at.size)[place] if value.ndim else value for key, value in wanted.items()}
             if found["warm"] and near(found["warm"], parts):
                 cause = EMPTY
@@ -65,7 +64,7 @@ def expect_loaded(case: str, results: list[dict], right: dict, later: Tensor, at
     for name, whole in _named(right):
         found = [dict(_named(one))[name] for one in results]
         wanted = [cut(whole, at.size)[place] if whole.ndim else whole for place in at.place]
-        padding = "behind the last element there is padding, and padding is 0"
+        padding = "fill the padding after the last element with 0"
         causes = [(ANEW[0], [torch.zeros(())] * len(found))]
         if whole.ndim:
             causes = *_causes(LOADED, whole, at), (padding, other_padding(found, wanted, len(whole), at))
@@ -73,7 +72,7 @@ def expect_loaded(case: str, results: list[dict], right: dict, later: Tensor, at
         comparison.expect(case, found, wanted, partial(tuple, causes))
     for rank, (found, place) in enumerate(zip(results, at.place, strict=True)):
         if not near(found["after"], cut(later, at.size)[place]):
-            raise Wrong(case, f"rank {rank}: the step after load() is not the one of a run that was never saved")
+            raise Wrong(case, f"rank {rank}: the step after load() differs from that of a run without a checkpoint")
 
 
 def _named(state: dict) -> Iterator[tuple[str, Tensor]]:
@@ -82,7 +81,7 @@ def _named(state: dict) -> Iterator[tuple[str, Tensor]]:
 
 
 def leaves_of(state: object) -> list[tuple[str, Tensor]]:
-    """The tensors of what save() returned, whatever that is, by name."""
+    """Return the tensors in whatever save() returned, by name."""
     if not isinstance(state, dict):
         return []
     every = {**state, **(state["optimizer"] if isinstance(state.get("optimizer"), dict) else {})}
@@ -99,12 +98,12 @@ def _of_shape(difference: Difference) -> str:
     if not isinstance(found, Tensor) or found.ndim == right.ndim:
         return ""
     if right.ndim:
-        return "torch.cat puts parts one behind the other"
-    return "one number per tensor is the same on all ranks, and no part of anything"
+        return "torch.cat concatenates the parts into one vector"
+    return "a single number per tensor is the same on all ranks, and is not a part of anything"
 
 
 def _causes(mistakes, whole: Tensor, at: Places):
-    """Candidates: what a mistake makes of the whole, its shards and a rank's place, on every rank."""
+    """Return candidates: the effect of each mistake on every rank."""
     if not whole.ndim:
         return []
     parts = cut(whole, at.size)
@@ -120,22 +119,22 @@ def _rounded_down(whole, parts, k):
     return nn.functional.pad(whole[k * size : (k + 1) * size], (0, len(parts[0]) - size))
 
 
-SAVED = (  # what a rank has, of the whole w, its parts p and the rank's place k
-    ("the padding is in it: another number of ranks pads otherwise", lambda w, p, k: torch.cat(p)),
-    ("this rank's shard alone: nothing is gathered", lambda w, p, k: p[k]),
-    ("only this rank's part is in it: nothing is gathered", _own_part),
+SAVED = (  # a function of the whole w, its parts p, and the rank's place k
+    ("it contains the padding, which differs on another number of ranks", lambda w, p, k: torch.cat(p)),
+    ("this is only this rank's shard: the gather is missing", lambda w, p, k: p[k]),
+    ("it contains only this rank's part: the gather is missing", _own_part),
     ("every part is rank 0's", lambda w, p, k: p[0].repeat(len(p))[: len(w)]),
-    ("every part is this rank's own", lambda w, p, k: p[k].repeat(len(p))[: len(w)]),
-    ("the last elements are cut off in front: padding stands behind", lambda w, p, k: torch.cat(p)[-len(w) :]),
+    ("every part is this rank's own part", lambda w, p, k: p[k].repeat(len(p))[: len(w)]),
+    ("you cut elements off at the front, but the padding is at the end", lambda w, p, k: torch.cat(p)[-len(w) :]),
 )
-ANEW = ("begun anew, not loaded", lambda w, p, k: torch.zeros_like(p[k]))
+ANEW = ("starts from zero instead of the saved value", lambda w, p, k: torch.zeros_like(p[k]))
 LOADED = (
     ANEW,
-    ("the whole is loaded on every rank: a shard is a part of it", lambda w, p, k: w),
-    ("the last shard's padding is missing", lambda w, p, k: w[k * len(p[k]) :][: len(p[k])]),
+    ("every rank loads the whole, but a shard is a part of it", lambda w, p, k: w),
+    ("the padding of the last shard is missing", lambda w, p, k: w[k * len(p[k]) :][: len(p[k])]),
     ("nothing is loaded into it", lambda w, p, k: torch.full_like(p[k], 9.0)),
-    ("every size-th element; a shard is a run of neighbours", lambda w, p, k: torch.cat(p)[k :: len(p)]),
+    ("you take every size-th element, but a shard is a contiguous range", lambda w, p, k: torch.cat(p)[k :: len(p)]),
     ("every rank loads the first part", lambda w, p, k: p[0]),
-    ("shards are cut in the size that rounds down", _rounded_down),
-    ("padding stands behind the last element, and not in front", lambda w, p, k: cut(w, len(p), front=True)[k]),
+    ("the shard size is rounded down", _rounded_down),
+    ("add the padding after the last element, not in front", lambda w, p, k: cut(w, len(p), front=True)[k]),
 )

@@ -1,4 +1,4 @@
-"""The transfer exercise of lab 09: shards inside nodes, replicas between them; values, and bytes per link."""
+"""Transfer exercise of lab 09: shards inside nodes and replicas between them; checks values and traffic per link."""
 
 import weakref
 from functools import partial
@@ -17,20 +17,22 @@ from labs_helpers.data_parallel.lab09.shards import step_once
 from labs_helpers.practice.process_groups import second_group
 
 ERRORS = (
-    (r"has no len|object is not subscriptable", "gradients is an iterator: it can be gone through once"),
-    (SCATTERED_SHAPE, "the gradient is cut among the ranks of a node, shard_group's"),
-    (GATHERED_SHAPE, "whole has the shards of one node's ranks, shard_group's"),
-    (r"StopIteration", "there may be one gradient alone"),
+    (r"has no len|object is not subscriptable", "gradients is an iterator: you can loop over it only once"),
+    (SCATTERED_SHAPE, "reduce-scatter the gradient among the ranks of one node, shard_group"),
+    (GATHERED_SHAPE, "gather whole from the shards of one node's ranks, shard_group"),
+    (r"StopIteration", "there may be only one gradient"),
 )
 SGD, ADAMW = partial(torch.optim.SGD, lr=0.5), partial(torch.optim.AdamW, lr=0.1)
-SLOW = "nodes are sent more than one shard per step: reduce inside the node first, and add up the micro-batches there"
-ADVICE = "2 nodes of 2 ranks, one parameter per shard: write down what each rank holds after each collective."
-TABLE = (  # ranks of a node, nodes, elements, micro-batches, max_norm, an optimizer
+SLOW = "more than one shard per step crosses nodes: reduce inside the node first, and add the micro-batches there"
+ADVICE = (
+    "take 2 nodes of 2 ranks with one parameter per shard, and write down what each rank holds after each collective."
+)
+TABLE = (  # ranks per node, nodes, elements, micro-batches, max_norm, optimizer
     ("3 nodes of 4 ranks", 4, 3, 8, 1, 1e4, SGD),
     ("3 micro-batches", 2, 2, 8, 3, 1e4, SGD),
     ("clipped, 2 nodes of 3 ranks", 3, 2, 12, 2, 12.0, SGD),
     ("clipped, 3 nodes of 2 ranks, AdamW", 2, 3, 8, 2, 9.0, ADAMW),
-    ("one node of 3 ranks, a norm of nearly nothing", 3, 1, 6, 2, 1e-6, SGD),
+    ("one node of 3 ranks, a norm close to zero", 3, 1, 6, 2, 1e-6, SGD),
     ("3 nodes of one rank: data parallelism", 1, 3, 4, 2, 7.0, SGD),
 )
 
@@ -41,7 +43,7 @@ def hybrid_step(student):
     of_norm, of_whole = RankTensors("norm", ADVICE), RankTensors("whole", ADVICE)
     for title, shards, nodes, n, micro, max_norm, optimizer in TABLE:
         ranks = shards * nodes
-        # Neighbours share a node; in the second case the order is another, so that rank and place differ.
+        # Neighbors share a node. The second case uses a different order, so that rank and place differ.
         order = list(range(ranks)) if title != "3 micro-batches" else [2, 0, 3, 1]
         inside = [order[i * shards : (i + 1) * shards] for i in range(nodes)]
         at = places(ranks, inside)
@@ -60,15 +62,15 @@ def hybrid_step(student):
             case = f"{title}, step {step + 1}"
             norms, wholes, left = zip(*(steps[step] for steps in run.results), strict=True)
             norm = [setting.mean.norm()] * ranks
-            of_norm.expect(case, norms, norm, setting.norms, none="the norm has to be returned")
+            of_norm.expect(case, norms, norm, setting.norms, none="return the norm")
             causes = partial(setting.updates, before) if optimizer is SGD else tuple
             of_whole.expect(case, wholes, [right[step]] * ranks, causes)
             if any(left):
-                said = f"rank {left.index(True)}'s shard.grad is there after the step"
+                said = f"rank {left.index(True)}'s shard.grad is not None after the step"
                 raise Wrong(case, said, cause="optimizer.zero_grad()")
             before = right[step]
         _expect_links(title, run, at, nodes, n, micro)
-        crosses = f"{n // shards} numbers per step cross between nodes, of {n}" if nodes > 1 else "nothing crosses"
+        crosses = f"{n // shards} of {n} numbers per step cross between nodes" if nodes > 1 else "nothing crosses"
         batches = f"{micro} micro-batch{'es' * (micro > 1)}"
         yield f"{title}, {batches}: {crosses}; norm {float(settings[0].mean.norm()):.4g}"
 
@@ -86,20 +88,20 @@ def _call(student, group, whole, gradients, peers, max_norm, make):
 
 
 def _one_by_one(gradients):
-    """Copies of the gradients. Raises Wrong where more than one is there as the next one is asked for."""
+    """Yield copies of the gradients. Raise Wrong if more than one exists when the next is requested."""
     there = []
     for one in gradients:
         fresh = one.clone()
         there.append(weakref.ref(fresh))
         yield fresh
-        del fresh  # the loop's own variable still holds the last one: it goes as the next comes
+        del fresh  # the caller's loop variable still holds the last one until the next arrives
         if (kept := sum(ref() is not None for ref in there)) > 1:
-            cause = "each is reduced to its shard, and let go of, before the next one comes"
+            cause = "reduce each gradient to its shard, and release it before you take the next"
             raise Wrong("", f"keeps {kept} whole gradients at a time", cause=cause)
 
 
 def _expect_links(case: str, run, at: Places, nodes: int, n: int, micro: int) -> None:
-    """The values are right. Between nodes one all-reduce of a shard per step; inside, no more than is needed."""
+    """Check the traffic: one all-reduce of a shard per step between nodes, and no more than necessary inside."""
     shard = ("all-reduce", n // at.size)
 
     def crosses(rank, others):
@@ -107,18 +109,20 @@ def _expect_links(case: str, run, at: Places, nodes: int, n: int, micro: int) ->
 
     def across(made):
         if micro > 1 and made == [shard] * 2 * micro:
-            return "every micro-batch is sent between the nodes; inside a node they can be added up first"
+            return "you send every micro-batch between nodes, but you can add them inside a node first"
         if ("all-reduce", 1) in made:
-            return "replicas have the same shard and the same norm: nothing is left to be added up between nodes"
+            return "replicas hold the same shard and the same norm, so nothing remains to add between nodes"
         return SLOW if any(size > n // at.size for _, size in made) else ""
 
     def local(made):
         if ("all-reduce", n) in made:
-            return "an all-reduce gives the whole to all; of the gradient a rank needs its shard"
+            return "an all-reduce gives the whole gradient to every rank, but a rank needs only its shard"
         once = sorted([("reduce-scatter", n), *rest] * 2)
-        return "whole gradients are added up first, so that one more whole is kept" * (sorted(made) == once)
+        return "you add whole gradients first, which requires memory for one more whole gradient" * (
+            sorted(made) == once
+        )
 
     rest = [("all-gather", n), ("all-reduce", 1)]
     expect_sent(f"{case}, between nodes", run, [shard] * (2 * (nodes > 1)), across, crosses)
     inside = ([("reduce-scatter", n)] * micro + rest) * (2 * (at.size > 1))
-    expect_sent(f"{case}, in a node", run, inside, local, lambda *one: not crosses(*one))
+    expect_sent(f"{case}, inside a node", run, inside, local, lambda *one: not crosses(*one))

@@ -1,4 +1,4 @@
-"""Exercise 11 of lab 09: which gathers are under way, and what has memory, as each module computes."""
+"""Exercise 11 of lab 09: the gathers under way, and the tensors with memory, while each module computes."""
 
 from functools import partial
 
@@ -16,29 +16,36 @@ from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.shards import Layer, shard_of
 from labs_helpers.practice.process_groups import mark
 
-WIDTHS = 4, 2, 6, 3, 9  # of what each module takes and gives; no two modules are equally large, padded or not
+WIDTHS = 4, 2, 6, 3, 9  # input and output widths of the modules; no two modules have the same size, padded or not
 ERRORS = (
-    (rf"{DTYPES}|output is torch", "shards may be float32 where whole is bfloat16: what is sent has whole's dtype"),
-    (r"takes \d positional arguments? but \d (was|were) given", "hooks are called with the module and more: def f(*_)"),
-    (r"^KeyError: \d", "a gather is waited for that was not started, or was waited for before"),
-    (r"^IndexError", "nothing follows the last module forward, nor the first one backward: next there is number − 1"),
-    (r"'NoneType' object is not callable", "finish is returned, not what it returns"),
+    (rf"{DTYPES}|output is torch", "shards may be float32 while whole is bfloat16: send them in whole's dtype"),
+    (
+        r"takes \d positional arguments? but \d (was|were) given",
+        "PyTorch calls hooks with the module and more arguments: def f(*_)",
+    ),
+    (r"^KeyError: \d", "you wait for a gather that was never started, or that you already waited for"),
+    (
+        r"^IndexError",
+        "no module follows the last one forward or the first one backward, where the next module is number − 1",
+    ),
+    (r"'NoneType' object is not callable", "return finish itself, not its result"),
 )
-OLD = "what is gathered is as it was at the beginning: the optimizer changes the shards"
-NAN = "the module computes with memory whose gather has not been waited for, or that is freed"
+OLD = "you gather the initial values, but the optimizer updates the shards"
+NAN = "the module computes with memory that is freed, or whose gather you have not waited for"
 GONE = (
-    "resize_(whole.nbytes) comes before the gather; the last module's whole stays from its forward to its backward pass"
+    "call resize_(whole.nbytes) before the gather, and keep the last "
+    "module's whole from its forward to its backward pass"
 )
-LATE = "before it computes, the next module's all-gather has to be started, and none but that"
+LATE = "before a module computes, start the all-gather of the next module and no other"
 SYNCHRONOUS = (
-    "async_op=True starts a collective and goes on; without it the call itself waits",
-    "the next module's gather is waited for at once: wait() belongs where its own module begins",
+    "async_op=True starts a collective and continues; without it, the call itself waits",
+    "you wait for the next module's gather immediately: call wait() when that module begins",
 )
 PASSED = (
-    "what has computed is freed: after its forward pass, but for the last, and when backward reaches the one before"
+    "free a module's whole after its forward pass, except the last, and in backward when the module before it begins"
 )
 OVER = "finish() is over"
-ADVICE = "write down for 3 modules and one step, in order: start 0, wait 0, start 1, forward 0, free 0 …"
+ADVICE = "for 3 modules and one step, write down in order: start 0, wait 0, start 1, forward 0, free 0 …"
 
 
 @exercise("09/11", "gather one module ahead", points=15, minutes=25, reference=exercises.gather_ahead)
@@ -47,7 +54,7 @@ def gather_ahead(student):
     for title, ranks, count, steps, dtype, groups in (
         ("3 modules on 2 ranks", 2, 3, 1, torch.float32, None),
         ("4 modules on 3 ranks, two steps, an update between", 3, 4, 2, torch.float32, None),
-        ("bfloat16 beside float32 shards, two steps", 2, 3, 2, torch.bfloat16, None),
+        ("bfloat16 modules, float32 shards, two steps", 2, 3, 2, torch.bfloat16, None),
         ("one module, two groups of 2 ranks", 4, 1, 2, torch.float32, [[2, 0], [1, 3]]),
     ):
         size = places(ranks, groups).size
@@ -84,7 +91,7 @@ def _flat(tensors) -> torch.Tensor:
 
 
 def _call(watched, student, group, count, dtype, inputs):
-    """Behind each step the output and all gradients, the wholes' memory being looked at on the way."""
+    """Return the output and all gradients after each step, and check on the way which wholes have memory."""
     layers = _layers(count)
     masters = [nn.Parameter(shard_of(group, _flat(layer.parameters()))) for layer in layers]
     wholes = [flatten(layer.to(dtype).parameters(), group.size()) for layer in layers]
@@ -94,12 +101,18 @@ def _call(watched, student, group, count, dtype, inputs):
     finish = student(list(layers), list(wholes), list(masters), group)
 
     def look(when: str, *wanted: int) -> None:
-        """The first of `wanted` has to have memory, and none but those may."""
+        """Raise Wrong unless the first of `wanted`, and none outside `wanted`, has memory."""
         mark(group, when)
         for m, whole in enumerate(wholes):
             if watched.alive(whole) and m not in wanted:
                 early = len(wanted) > 1 and (m - wanted[0]) * (wanted[1] - wanted[0]) > 0
-                cause = "finish() frees what backward has passed last" if when == OVER else LATE if early else PASSED
+                cause = (
+                    "finish() must free the module that backward reaches last"
+                    if when == OVER
+                    else LATE
+                    if early
+                    else PASSED
+                )
                 raise Wrong("", f"has memory in module {m}'s whole: {when}", cause=cause)
             if m in wanted[:1] and not watched.alive(whole):
                 raise Wrong("", f"has no memory in module {m}'s whole: {when}", cause=GONE)
@@ -119,12 +132,12 @@ def _call(watched, student, group, count, dtype, inputs):
         found.append((out.detach().clone(), gradients))
         for layer, shard in zip(layers, masters, strict=True):
             layer.zero_grad()
-            shard.data.mul_(0.75)  # an optimizer's work
+            shard.data.mul_(0.75)  # the work of an optimizer
     return found
 
 
 def _alone(count, dtype, inputs, updated=0.75):
-    """`_call`'s results of one process for one rank's inputs."""
+    """Return `_call`'s results for one rank's inputs, computed in one process."""
     found, layers = [], _layers(count)
     for k, x in enumerate(inputs):
         out, parameters = x.to(dtype), []
@@ -139,9 +152,9 @@ def _alone(count, dtype, inputs, updated=0.75):
 
 
 def _expect_ahead(case: str, run, rank: int, sizes: list[int]) -> None:
-    """Raise Wrong unless, as each module computes, the next one's gather is under way, and nothing else."""
+    """Raise Wrong unless only the next module's gather is under way while each module computes."""
     here: list[int] = []  # gathers under way
-    over: list[int] = []  # and those that were waited for since the module before computed
+    over: list[int] = []  # gathers waited for since the previous module computed
     for event in (event for event in run.log if event.rank == rank):
         if event.call is not None and event.call.elements in sizes:
             number = sizes.index(event.call.elements)
@@ -156,9 +169,9 @@ def _expect_ahead(case: str, run, rank: int, sizes: list[int]) -> None:
             if here != [following] * (0 <= following < len(sizes)):
                 cause = SYNCHRONOUS[any(c.asynchronous for c in run.of(rank))] if following in over else LATE
                 said = f"as module {m} computes {phase}, the gathers under way are those of {here or 'no module'}"
-                raise Wrong(case, f"rank {rank}: {said}; wanted is module {following}'s alone", cause=cause)
+                raise Wrong(case, f"rank {rank}: {said}; expected only module {following}'s", cause=cause)
             over.clear()
 
 
 def _cost(wanted: int, steps: int, made: list) -> str:
-    return "the last module's weights stay for its backward pass" * (len(made) == wanted + steps)
+    return "keep the last module's weights for its backward pass" * (len(made) == wanted + steps)

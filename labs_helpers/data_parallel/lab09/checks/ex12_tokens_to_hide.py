@@ -11,34 +11,41 @@ from labs_helpers.data_parallel.planner.threshold import tokens_to_hide as close
 
 CASES = [(400e12, 350e9, 8, 2, 2), (400e12, 50e9, 64, 2, 4), (90e9, 2e9, 2, 4, 4), (300e12, 100e9, 1, 2, 2)]
 PASSES = "forward", "backward"
-ADVICE = "write down both times for one parameter and T tokens, with their units, and set them equal"
+ADVICE = "write down both times for one parameter and T tokens, with units, and set them equal"
 
 
 def tokens(C, B, N, p, g, *, share=None, sent=lambda p, g: (p, p + g), flops=(2, 4), form=lambda t, C, B: t):
-    """The right answer, and with other settings a wrong one. form: what becomes of a number of tokens."""
+    """Return the right answer, or with other settings a wrong one. form: transforms a number of tokens."""
     share = (N - 1) / N if share is None else share(N)
     found = (closed_form(each, f, C, B) for each, f in zip(sent(p, g), flops, strict=True))
     return tuple(form(share * t, C, B) for t in found)
 
 
 MISTAKES = [
-    ("the share is (N − 1) / N: a rank's own part stays", partial(tokens, share=lambda N: 1.0)),
-    ("(N − 1) / N is the share, and this is 1 / N", partial(tokens, share=lambda N: 1 / N)),
+    ("the share is (N − 1) / N, because a rank keeps its own part", partial(tokens, share=lambda N: 1.0)),
+    ("the share is (N − 1) / N, not 1 / N", partial(tokens, share=lambda N: 1 / N)),
     (
-        "twice the share is an all-reduce, and these are gathers; or a multiplication and its addition are two FLOPs: "
-        "2 forward, 4 backward",
+        "you count an all-reduce, which sends twice as much as a "
+        "gather; or you count a multiply-add as one FLOP: "
+        "2 FLOPs forward, 4 backward",
         partial(tokens, share=lambda N: 2 * (N - 1) / N),
     ),
-    ("the gradients are sent in the backward pass, too", partial(tokens, sent=lambda p, g: (p, p))),
-    ("the parameters are gathered for the backward pass, too", partial(tokens, sent=lambda p, g: (p, g))),
-    ("forward only parameters are gathered", partial(tokens, sent=lambda p, g: (p + g, p + g))),
+    ("the backward pass also sends the gradients", partial(tokens, sent=lambda p, g: (p, p))),
+    ("the backward pass also gathers the parameters", partial(tokens, sent=lambda p, g: (p, g))),
+    ("the forward pass gathers only parameters", partial(tokens, sent=lambda p, g: (p + g, p + g))),
     ("the bytes per parameter are missing", partial(tokens, sent=lambda p, g: (1, 2))),
-    ("a gather has parameter_bytes, a reduce-scatter gradient_bytes", partial(tokens, sent=lambda p, g: (g, p + g))),
+    (
+        "use parameter_bytes for a gather and gradient_bytes for a reduce-scatter",
+        partial(tokens, sent=lambda p, g: (g, p + g)),
+    ),
     ("backward computes 4 FLOPs per parameter and token", partial(tokens, flops=(2, 2))),
     ("forward computes 2 FLOPs per parameter and token", partial(tokens, flops=(4, 4))),
     ("the FLOPs per parameter and token are missing", partial(tokens, flops=(1, 1))),
-    ("a whole step computes 6 FLOPs; these are the passes", partial(tokens, flops=(6, 6))),
-    ("upside down: this falls where a rank computes faster", partial(tokens, form=lambda t, C, B: 1 / t if t else 0.0)),
+    ("6 FLOPs belong to a whole step, not to each pass", partial(tokens, flops=(6, 6))),
+    (
+        "the fraction is inverted: the result falls when a rank computes faster",
+        partial(tokens, form=lambda t, C, B: 1 / t if t else 0.0),
+    ),
     ("the order is (forward, backward)", lambda *given: tokens(*given)[::-1]),
 ]
 
@@ -59,7 +66,7 @@ def _formed(student, *given) -> tuple:
     answer = student(*given)
     if not isinstance(answer, tuple | list) or len(answer) != 2 or not all(map(is_number, answer)):
         cause = "a return is missing" if answer is None else ""
-        raise Wrong("", f"returned {answer!r:.60}; (forward, backward), two numbers, is asked for", cause=cause)
+        raise Wrong("", f"returned {answer!r:.60}; expected (forward, backward), two numbers", cause=cause)
     return tuple(answer)
 
 

@@ -1,4 +1,4 @@
-"""Exercise 4 of lab 09: two steps of ZeRO-1 against one process, and what they send."""
+"""Exercise 4 of lab 09: two steps of ZeRO-1 against one process, and the bytes they send."""
 
 from functools import partial
 
@@ -19,15 +19,18 @@ from labs_helpers.data_parallel.lab09.flat import states_of
 from labs_helpers.data_parallel.lab09.shards import parameters_on, step_once
 
 ERRORS = (
-    (DTYPES, "what whole and gradient are made of is not always float32: empty_like, or dtype=gradient.dtype"),
-    (GRAD_SIZE, "a tensor is one piece of the shard: its .grad is a part, as large, of what the reduce-scatter leaves"),
-    (GATHERED_SHAPE, "output, then input: whole, and this rank's shard with all its padding"),
+    (DTYPES, "whole and gradient are not always float32: use empty_like, or dtype=gradient.dtype"),
+    (
+        GRAD_SIZE,
+        "a tensor is one piece of the shard, so its .grad is the equally long piece of the reduce-scatter's result",
+    ),
+    (GATHERED_SHAPE, "pass the output first, then the input: whole, and this rank's shard with all its padding"),
 )
 SGD = partial(torch.optim.SGD, lr=0.125)
 DECAYED = partial(torch.optim.SGD, lr=0.25)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
 ADAMW = partial(torch.optim.AdamW, lr=0.1)
-ADVICE = "two ranks, whole = (1, 2, 3, 4): write down what each holds after each of the four lines."
+ADVICE = "take two ranks and whole = (1, 2, 3, 4), and write down what each rank holds after each of the four lines."
 
 
 @exercise("09/4", "a step of ZeRO-1", points=15, minutes=15, reference=exercises.zero1_step)
@@ -36,7 +39,14 @@ def zero1_step(student):
     compared = RankTensors("whole", ADVICE)
     for title, ranks, numels, decays, optimizer, groups in (
         ("SGD on 3 ranks", 3, (9,), (0.0,), SGD, None),
-        ("SGD on 4 ranks, with decay for some, and padding", 4, (3, 9, 2, 4), (0.5, 0.0, 0.5, 0.0), DECAYED, None),
+        (
+            "SGD on 4 ranks, with decay for some parameters and padding",
+            4,
+            (3, 9, 2, 4),
+            (0.5, 0.0, 0.5, 0.0),
+            DECAYED,
+            None,
+        ),
         ("momentum on 3 ranks, in float64", 3, (5, 4, 6), (0.0, 0.0, 0.0), MOMENTUM, None),
         ("AdamW on 3 ranks", 3, (10, 1, 9), (0.1, 0.0, 0.0), ADAMW, None),
         ("SGD, two groups of 2 ranks", 4, (3, 5), (0.0, 0.5), DECAYED, [[3, 1], [0, 2]]),
@@ -64,16 +74,19 @@ def zero1_step(student):
             compared.expect(case, found, right[step], mistakes if optimizer in (SGD, DECAYED) else tuple, dtype)
             for rank, states in enumerate(run.results):
                 if states[step][1]:
-                    cause = "the gradient's shard is kept until the next step: optimizer.zero_grad()"
+                    cause = "the shard's gradient is kept until the next step: call optimizer.zero_grad()"
                     raise Wrong(case, f"rank {rank}'s tensors still have a .grad after the step", cause=cause)
             before = right[step]
         expect_sent(title, run, [("reduce-scatter", n), ("all-gather", n)] * (2 * (size > 1)))
         share = sum(states[2] for states in run.results) // (ranks // size)
-        yield f"{title}: as in one process; {share} numbers of states on {size} rank{'s' * (size > 1)} together"
+        yield (
+            f"{title}: matches one process; {share} numbers of optimizer "
+            f"states on {size} rank{'s' * (size > 1)} together"
+        )
 
 
 def _call(student, group, whole, gradients, pieces, decays, make):
-    """Behind each step whole and whether there is a .grad; at last how many numbers the states have."""
+    """Return after each step whole and whether a .grad remains, and at the end the numbers in the states."""
     whole = whole.clone()
     shard = whole.chunk(group.size())[group.rank()]
     tensors = parameters_on(shard, pieces)
@@ -85,6 +98,6 @@ def _call(student, group, whole, gradients, pieces, decays, make):
         student(whole, gradient.clone(), optimizer, tensors, group)
         states.append((whole.clone(), any(t.grad is not None for t in own)))
     if own and own[0].data_ptr() != shard.data_ptr():
-        cause = "whole = … makes another tensor; the parameters are views of the one that is there"
-        raise Wrong("", "has tensors that are not on the memory of whole any more", cause=cause)
+        cause = "whole = … creates a new tensor, but the parameters are views of the existing one"
+        raise Wrong("", "has tensors that no longer share whole's memory", cause=cause)
     return *states, sum(one.numel() for one in states_of(optimizer))

@@ -9,7 +9,7 @@ from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.data_parallel.lab09 import exercises
 
 DDP, ONE_WHOLE, ONE, TWO, THREE = ("DDP", "ZeRO-1 with all-reduce", "ZeRO-1", "ZeRO-2", "ZeRO-3")
-# Gradients and parameters of other sizes, so that a mistake in one of the two shows.
+# Gradients and parameters differ in size, so that a mistake in only one of them shows.
 CASES = [(500.0, 300.0, 4, 3), (500.0, 300.0, 4, 1), (14e9, 14e9, 8, 1), (28e9, 14e9, 64, 16), (60.0, 60.0, 1, 2)]
 CALLS = {  # reduce-scatters or all-gathers of gradients and of parameters in a step of K micro-batches
     DDP: lambda K: (2, 0),
@@ -20,70 +20,70 @@ CALLS = {  # reduce-scatters or all-gathers of gradients and of parameters in a 
 }
 OTHER_CALLS = {
     DDP: {
-        "an all-reduce is a reduce-scatter and an all-gather: twice B (N − 1) / N": lambda K: (1, 0),
-        "DDP keeps whole gradients, so that it can send once per step": lambda K: (2 * K, 0),
-        "an all-reduce of the gradients alone: parameters are not sent": lambda K: (2, 2),
-        "DDP's ranks update whole parameters each: no gather": lambda K: (2, 1),
+        "an all-reduce is a reduce-scatter and an all-gather, twice B (N − 1) / N": lambda K: (1, 0),
+        "DDP keeps whole gradients, so it sends them only once per step": lambda K: (2 * K, 0),
+        "DDP all-reduces only gradients and sends no parameters": lambda K: (2, 2),
+        "every DDP rank updates all parameters, so it gathers nothing": lambda K: (2, 1),
     },
     ONE_WHOLE: {
-        "an all-reduce is a reduce-scatter and an all-gather: twice B (N − 1) / N": lambda K: (1, 1),
+        "an all-reduce is a reduce-scatter and an all-gather, twice B (N − 1) / N": lambda K: (1, 1),
         "gradients are sent once per step, not in every pass": lambda K: (2 * K, 1),
-        "the updated parameters have to be gathered, too": lambda K: (2, 0),
+        "the updated parameters must also be gathered": lambda K: (2, 0),
         "parameters are gathered, not reduced: B (N − 1) / N": lambda K: (2, 2),
         "parameters are gathered once per step, after the update": lambda K: (2, K),
-        "all-reduce and reduce-scatter are both counted": lambda K: (3, 1),
+        "you count both an all-reduce and a reduce-scatter": lambda K: (3, 1),
     },
     ONE: {
-        "the gradients have to be reduced, too": lambda K: (0, 1),
-        "this is with an all-reduce; a reduce-scatter sends half of it": lambda K: (2, 1),
+        "the gradients must also be reduced": lambda K: (0, 1),
+        "you count an all-reduce, but a reduce-scatter sends half as much": lambda K: (2, 1),
         "gradients are sent once per step, not in every pass": lambda K: (K, 1),
-        "the updated parameters have to be gathered, too": lambda K: (1, 0),
+        "the updated parameters must also be gathered": lambda K: (1, 0),
         "parameters are gathered once per step, after the update": lambda K: (1, K),
         "parameters are gathered, not reduced: B (N − 1) / N": lambda K: (1, 2),
     },
     TWO: {
         "parameters are gathered, not reduced: B (N − 1) / N": lambda K: (K, 2),
-        "no whole gradients are kept: every backward pass reduce-scatters": lambda K: (1, 1),
-        "this is with an all-reduce; a reduce-scatter sends half of it": lambda K: (2 * K, 1),
-        "the updated parameters have to be gathered, too": lambda K: (K, 0),
+        "no whole gradients are kept, so every backward pass reduce-scatters": lambda K: (1, 1),
+        "you count an all-reduce, but a reduce-scatter sends half as much": lambda K: (2 * K, 1),
+        "the updated parameters must also be gathered": lambda K: (K, 0),
         "parameters are gathered once per step, after the update": lambda K: (K, K),
     },
     THREE: {
-        "the parameters are gathered for the forward pass, and again for the backward pass": lambda K: (K, K),
-        "every micro-batch gathers anew": lambda K: (K, 2),
+        "the parameters are gathered for the forward pass and again for the backward pass": lambda K: (K, K),
+        "every micro-batch gathers the parameters again": lambda K: (K, 2),
         "every backward pass reduce-scatters": lambda K: (1, 2 * K),
         "every micro-batch gathers and reduce-scatters": lambda K: (1, 2),
-        "nothing is gathered after the update: the next forward pass does it": lambda K: (K, 2 * K + 1),
+        "nothing is gathered after the update, because the next forward pass gathers": lambda K: (K, 2 * K + 1),
         "gradients are reduce-scattered, not all-reduced": lambda K: (2 * K, 2 * K),
-        "the gradients have to be reduced, too": lambda K: (0, 2 * K),
+        "the gradients must also be reduced": lambda K: (0, 2 * K),
     },
 }
 SHARES = {
     "the share is (N − 1) / N; twice that is an all-reduce": lambda N: 2 * (N - 1) / N,
-    "one rank sends nothing": lambda N: (N - 1) / N if N > 1 else 1.0,
-    "a rank sends B (N − 1) / N: its own part stays": lambda N: 1.0,
-    "the share is (N − 1) / N, and this 1 / N": lambda N: 1 / N,
-    "of N parts N − 1 are sent: (N − 1) / N; N − 1 is what all ranks together send": lambda N: N - 1.0,
-    "the share is (N − 1) / N; // rounds it down": lambda N: (N - 1) // N,
-    "these are GB; bytes are asked for": lambda N: (N - 1) / N / 1e9,
+    "a single rank sends nothing": lambda N: (N - 1) / N if N > 1 else 1.0,
+    "a rank sends B (N − 1) / N, because it keeps its own part": lambda N: 1.0,
+    "the share is (N − 1) / N, not 1 / N": lambda N: 1 / N,
+    "a rank sends N − 1 of N parts, (N − 1) / N; all ranks together send N − 1": lambda N: N - 1.0,
+    "the share is (N − 1) / N, and // rounds it down": lambda N: (N - 1) // N,
+    "this is in GB; return bytes": lambda N: (N - 1) / N / 1e9,
 }
-OWN = "parameters and gradients have bytes of their own"
+OWN = "use gradient_bytes for gradients and parameter_bytes for parameters"
 ADVICE = (
-    "list the scheme's collectives in one step of 3 micro-batches; each sends B (N − 1) / N, an all-reduce twice that."
+    "list the scheme's collectives in one step of 3 micro-batches. Each sends B (N − 1) / N, an all-reduce twice that."
 )
 
 
 def sent(G: float, P: float, N: int, K: int, *, calls=CALLS, share=lambda N: (N - 1) / N) -> dict[str, float]:
-    """The right answer, and with other calls or another share a wrong one."""
+    """Return the right answer, or with other calls or another share a wrong one."""
     often = ((name, *of(K)) for name, of in calls.items())
     return {name: (gradients * G + parameters * P) * share(N) for name, gradients, parameters in often}
 
 
-MISTAKES = [  # one scheme is said to be wrong, or all of them
+MISTAKES = [  # either one scheme is wrong, or all of them
     *((said, partial(sent, calls={name: of})) for name, others in OTHER_CALLS.items() for said, of in others.items()),
     *(
         (
-            OWN if 0 in of(1) else "gradients and parameters are exchanged",
+            OWN if 0 in of(1) else "gradients and parameters are swapped",
             partial(sent, calls={name: lambda K, of=of: of(K)[::-1]}),
         )
         for name, of in CALLS.items()
@@ -95,7 +95,7 @@ MISTAKES = [  # one scheme is said to be wrong, or all of them
 ]
 
 
-@exercise("09/5", "what each stage sends", points=10, minutes=10, reference=exercises.sent_per_step)
+@exercise("09/5", "bytes sent per step", points=10, minutes=10, reference=exercises.sent_per_step)
 def sent_per_step(student):
     call, cases = partial(_formed, student), list(map(_case, CASES))
     yield from judge(student, call, cases, MISTAKES, told=_told, same=_same, advice=ADVICE)
@@ -113,15 +113,15 @@ def _formed(student, *given) -> dict[str, float]:
     answer = student(*given)
     if not isinstance(answer, dict) or not all(map(is_number, answer.values())):
         cause = "a return is missing" if answer is None else ""
-        raise Wrong("", f"returned {answer!r:.60}; a dict {{scheme: bytes}} is asked for", cause=cause)
+        raise Wrong("", f"returned {answer!r:.60}; expected a dict {{scheme: bytes}}", cause=cause)
     if answer.keys() != CALLS.keys():
-        cause = "the schemes' names are those of the docstring, letter by letter"
-        raise Wrong("", f"has {', '.join(map(repr, answer))}; asked for: {', '.join(map(repr, CALLS))}", cause=cause)
+        cause = "use the exact names of the schemes from the docstring"
+        raise Wrong("", f"has {', '.join(map(repr, answer))}; expected {', '.join(map(repr, CALLS))}", cause=cause)
     return answer
 
 
 def _off(found: dict, right: dict) -> list[str]:
-    """The schemes that both have, with other bytes."""
+    """Return the schemes that both contain with different bytes."""
     return [name for name in found.keys() & right.keys() if not isclose(found[name], right[name], abs_tol=1e-9)]
 
 

@@ -1,4 +1,4 @@
-"""Exercise 7 of lab 09: two sharded modules, one behind the other, against whole ones; what is whole when."""
+"""Exercise 7 of lab 09: two sharded modules in sequence against whole ones, and which weights have memory when."""
 
 from functools import partial
 from itertools import product
@@ -30,33 +30,44 @@ from labs_helpers.data_parallel.lab09.freed_memory import watched_memory
 from labs_helpers.data_parallel.lab09.shards import Layer
 from labs_helpers.practice.process_groups import mark
 
-RETURNED = "what a forward hook returns, if not None, becomes the output, and what a pre-hook returns the input"
+RETURNED = (
+    "PyTorch uses the return value of a forward hook as the output, and "
+    "that of a pre-hook as the input, unless it is None"
+)
 ERRORS = (
-    (r"takes \d positional arguments? but \d (was|were) given", "hooks are called with the module and more: def f(*_)"),
-    (NO_MATRIX, "the parameters stay views of whole; it is whole's memory that goes"),
+    (
+        r"takes \d positional arguments? but \d (was|were) given",
+        "PyTorch calls hooks with the module and more arguments: def f(*_)",
+    ),
+    (NO_MATRIX, "keep the parameters as views of whole, and release only whole's memory"),
     (INNER_SIZES, RETURNED),
-    (r"'NoneType' object is not callable", "a hook is given as it is, without brackets: they call it"),
-    (r"resize_\(\d+\):", "whole.nbytes is the size that whole has"),
-    (r"A view was created in no_grad|A view of a leaf", "whole.data, or torch.no_grad(): autograd watches"),
+    (r"'NoneType' object is not callable", "pass the function itself to the hook, without parentheses"),
+    (r"resize_\(\d+\):", "the storage must get its full size back: whole.nbytes"),
+    (
+        r"A view was created in no_grad|A view of a leaf",
+        "use whole.data or torch.no_grad(), because autograd tracks this tensor",
+    ),
     (r"must be Tensor, not|module output should be a Tensor", RETURNED),
-    (r"does not require grad and does not", "the module's parameters stay the ones that it computes with"),
-    (SCATTERED_SHAPE, "the gradients need whole's padding behind them: n elements"),
+    (r"does not require grad and does not", "the module must go on computing with its own parameters"),
+    (SCATTERED_SHAPE, "pad the gradients to the size of whole, n elements"),
 )
 UPDATED = 0.75
-SHARD = "whole was freed, and new memory has no weights: shard is what stays, and what is sent"
-OLD = "what is gathered is as it was at the beginning: the optimizer changes shard, and shard is to be gathered"
-UNFILLED = "whole is not what the gather fills, or is freed before the module has computed, as by hooks on its parts"
-PASSED = "weights are freed before backward has read them: it has passed with the last gradient, and not before"
-PARAMETERS = (1, 12, 3), (1, 15, 5)  # elements of scale, weight, bias; their gradients come as 0, 2, 1
-ARRIVALS = "gradients in the order of their arrival, or in reverse; the order is that of module.parameters()"
-ADVICE = "print a line in each function, and run the module forward and backward once: which comes when?"
+SHARD = "whole was freed, and its new memory contains no weights: send shard, which keeps them"
+OLD = "you gather the initial values, but the optimizer updates shard, so gather shard"
+UNFILLED = (
+    "the gather does not fill whole, or whole is freed before the module computes, for example by hooks on submodules"
+)
+PASSED = "the weights are freed before backward reads them: the module's backward pass ends with the last gradient"
+PARAMETERS = (1, 12, 3), (1, 15, 5)  # elements of scale, weight, and bias; their gradients arrive in the order 0, 2, 1
+ARRIVALS = "gradients are in order of arrival, or reversed, instead of the order of module.parameters()"
+ADVICE = "print a line in each function and run the module forward and backward once. In which order do they run?"
 
 
 def _layers() -> list[Layer]:
     return [Layer(4, 3, numbers(16, 1, whole=False)), Layer(3, 5, numbers(21, 7, whole=False))]
 
 
-@exercise("09/7", "ZeRO-3 round a module", points=20, minutes=25, reference=exercises.shard_module)
+@exercise("09/7", "shard the parameters of a module", points=20, minutes=25, reference=exercises.shard_module)
 def shard_module(student):
     of_output = RankTensors("output", nan=UNFILLED)
     of_module = [RankTensors(f"shard.grad of module {m}", ADVICE, PASSED) for m in (0, 1)]
@@ -89,7 +100,7 @@ def shard_module(student):
             if any(out.isnan().any() for out in found) and any(
                 map(_sends_freed, run.results, map(run.of, range(ranks)))
             ):
-                raise Wrong(case, "the output is NaN, and whole's own part is what the all-gather sends", cause=SHARD)
+                raise Wrong(case, "the output is NaN because the all-gather sends a part of whole", cause=SHARD)
             of_output.expect(case, found, right, lambda old=old: old)
             for m, sizes_of in enumerate(PARAMETERS):
                 own = [[g[i][m] for i in range(k + 1)] for g in gradients]
@@ -99,23 +110,26 @@ def shard_module(student):
                 if any(sent_early(run, rank, m, sizes[m]) for rank in range(ranks)):
                     cause = FULL if states[0]["late"] and not states[0]["each"] else EARLY
                     mistakes = partial(list, [(cause, found)])
-                none = "the reduce-scatter's result belongs into shard.grad"
+                none = "store the reduce-scatter's result in shard.grad"
                 of_module[m].expect(case, found, right, mistakes, none=none)
                 for rank, state in enumerate(states):
                     if state["left"][m]:
                         said = f"rank {rank}: a parameter still has its whole .grad after backward"
-                        raise Wrong(case, said, cause="p.grad = None lets go of a gradient")
+                        raise Wrong(case, said, cause="set p.grad = None to release a gradient")
         wanted = [(kind, n) for n in sizes for kind in ("all-gather", "all-gather", "reduce-scatter")]
         expect_sent(title, run, wanted * (steps * (size > 1)), lambda made, steps=steps: expected.cost(made, steps))
         for rank, m in product(range(ranks), (0, 1)):
             passes = [(state["views"][m], state["kept"][m]) for state in run.results[rank]["passes"]]
             limit = 4 * sizes[m] if size > 1 else inf
             expect_none_kept(title, rank, *map(max, zip(*passes, strict=True)), limit)
-        yield f"{title}: between uses a rank has {sum(sizes) // size} of {sum(len(one) for one in starts[0])} numbers"
+        yield (
+            f"{title}: between uses each rank keeps {sum(sizes) // size} of "
+            f"{sum(len(one) for one in starts[0])} numbers"
+        )
 
 
 def _sends_freed(result, calls) -> bool:
-    """Whether what a rank gives to an all-gather lies in the memory of a whole."""
+    """Return whether the input of one of a rank's all-gathers shares the memory of a whole."""
     gathers = (call.address for call in calls if "gather" in call.name)
     return any(start <= address < end for address in gathers for start, end in result["memory"])
 
@@ -165,14 +179,14 @@ def _call(watched, early, student, group, inputs):
         ]
         state["left"] = [any(p.grad is not None for p in layer.parameters()) for layer in layers]
         result["passes"].append(state)
-        with torch.no_grad():  # an optimizer's work
+        with torch.no_grad():  # the work of an optimizer
             for one in shards:
                 one.mul_(UPDATED)
     return result
 
 
 def _alone(inputs, updated=UPDATED):
-    """(outputs, [pass][module] → flat gradient, flat parameters) of one process, for one rank's inputs."""
+    """Return (outputs, [pass][module] → flat gradient, flat parameters) of one process on one rank's inputs."""
     layers = _layers()
     start = [torch.cat([p.detach().reshape(-1) for p in layer.parameters()]) for layer in layers]
     outputs, gradients = [], []

@@ -1,4 +1,4 @@
-"""Exercise 8 of lab 09: the norm of all shards on all ranks, and one factor for all."""
+"""Exercise 8 of lab 09: one norm over all shards on all ranks, and one factor for all of them."""
 
 from functools import partial
 
@@ -12,9 +12,9 @@ from labs_helpers.data_parallel.lab09.checks.on_ranks import expect_sent, on_ran
 from labs_helpers.data_parallel.lab09.checks.shard_mistakes import places
 from labs_helpers.data_parallel.lab09.checks.tensors import RankTensors, numbers
 
-MISSING = "a return is missing; the norm that it had is returned, also where nothing is scaled"
-ERRORS = ((SIZES_DIFFER, "shards differ in size; add up numbers, not vectors"),)
-ADVICE = "two ranks with shards (3) and (4): what does each bring to the all-reduce, and what is the norm?"
+MISSING = "a return is missing: return the original norm, even if nothing is scaled"
+ERRORS = ((SIZES_DIFFER, "shards differ in size, so add their sums of squares and not the shards themselves"),)
+ADVICE = "two ranks hold the shards (3) and (4). What does each send to the all-reduce, and what is the norm?"
 
 
 @exercise("09/8", "clip by the global norm", points=10, minutes=10, reference=exercises.clip_shards)
@@ -24,7 +24,7 @@ def clip_shards(student):
         ("two ranks, one shard each", 2, (6,), 5.0, 1.0, torch.float32, None),
         ("four ranks, three shards each", 4, (7, 1, 12), 30.0, 1.0, torch.float32, None),
         ("a norm below max_norm: nothing is scaled", 3, (5, 4), 1000.0, 1.0, torch.float32, None),
-        ("a norm of nearly nothing", 2, (5,), 1e-6, 4e-8, torch.float32, None),
+        ("a norm close to zero", 2, (5,), 1e-6, 4e-8, torch.float32, None),
         ("bfloat16, norm in float32", 4, (900, 300), 5.0, 0.01, torch.bfloat16, None),
         ("two groups of two ranks", 4, (6, 3), 20.0, 1.0, torch.float32, [[2, 0], [1, 3]]),
         ("one rank", 1, (8,), 20.0, 1.0, torch.float32, None),
@@ -46,8 +46,12 @@ def clip_shards(student):
             of_shards.expect(case, after, right, causes, torch.float64)
         elif any(bool(((a - r).abs() > 2**-7 * r.abs() + 1e-9).any()) for a, r in zip(after, right, strict=True)):
             copied = all(map(torch.equal, after, flat))
-            cause = "nothing is scaled: .float() of bfloat16 is a copy; shard.mul_ is the shard" if copied else ""
-            raise Wrong(case, "the shards are off by more than one rounding to bfloat16", cause=cause)
+            cause = (
+                "nothing is scaled: .float() copies a bfloat16 tensor, so apply mul_ to the shard itself"
+                if copied
+                else ""
+            )
+            raise Wrong(case, "the shards differ by more than one rounding to bfloat16", cause=cause)
         expect_sent(case, run, [("all-reduce", 1)] * (ranks > 1), partial(_cost, len(sizes)))
         yield f"{case}: norm {float(whole[0]):.4g}, times {factors[0]:.3g}"
 
@@ -57,34 +61,34 @@ def _call(student, group, shards, max_norm):
     norm = student(shards, max_norm, group)
     same = len(before) == len(shards) and all(a is b for a, b in zip(before, shards, strict=True))
     if not same or [one.data_ptr() for one in before] != where:
-        cause = "shards = …, shards[i] = … makes new tensors; mul_, *= and copy_ change those that are there"
-        raise Wrong("", "has other tensors in shards now; they are scaled in place", cause=cause)
+        cause = "shards = … and shards[i] = … create new tensors; mul_, *=, and copy_ change the existing ones"
+        raise Wrong("", "replaces tensors in shards; scale them in place", cause=cause)
     return norm, torch.cat([one.double() for one in before])
 
 
 def _cost(shards: int, sent: list) -> str:
     made = [elements for _, elements in sent]
     if made == [1] * shards:
-        return "an all-reduce per shard: numbers of one rank are added up before anything is sent"
+        return "you all-reduce every shard separately: first add the numbers of one rank"
     if set(made) == {1}:
-        return "one all-reduce is enough: what follows from its result every rank knows by itself"
+        return "one all-reduce is enough, because every rank can compute the rest from its result"
     if len(made) == 1:
-        return "one number is enough: what this rank's shards have is added up first"
-    return "the whole gradient is put together again; its norm needs one number of each rank" if made else ""
+        return "one number is enough: first add the contributions of this rank's shards"
+    return "the whole gradient is reassembled, although its norm needs only one number from each rank" if made else ""
 
 
 def _norms(shards, flat, members, max_norm, whole):
     ranks = range(len(flat))
 
     def over(values):
-        """Of each rank the sum over its group."""
+        """Return for each rank the sum over its group."""
         return [sum(values[other] for other in members[r]) for r in ranks]
 
     def root(values):
         return [one.sqrt() for one in over(values)]
 
     def of_own(function):
-        """Of each rank the sum of a function of its shards."""
+        """Return for each rank the sum of a function of its shards."""
         return [sum(function(one.double()) for one in own) for own in shards]
 
     def largest(values):
@@ -92,29 +96,29 @@ def _norms(shards, flat, members, max_norm, whole):
 
     squares, size = [one.square().sum() for one in flat], [len(group) for group in members]
     each, alone = of_own(torch.Tensor.norm), [one.sqrt() for one in squares]
-    yield "the norm of this rank's shards alone: no all-reduce", alone
-    yield "norms are added up; squares can be, and the root comes last", over(alone)
-    yield "the norms of a rank's shards are added up; squares can be", root([e**2 for e in each])
-    yield "the norms of all shards are added up; squares can be", over(each)
-    yield "the largest of the ranks' norms; their squares are added up", largest(alone)
-    yield "the square of the norm: the root is missing", over(squares)
-    yield "the mean over the ranks, not the sum", [w / n**0.5 for w, n in zip(whole, size, strict=True)]
-    yield "one shard alone counts, the first", root([own[0].double().square().sum() for own in shards])
-    yield "one shard alone counts, the last", root([own[-1].double().square().sum() for own in shards])
-    yield "this is the norm after clipping; the one before is asked for", [w.clamp(max=max_norm) for w in whole]
-    yield "this is the factor; the norm is asked for", [(max_norm / (w + 1e-6)).clamp(max=1.0) for w in whole]
-    yield "the numbers are added up, not their squares", over([one.sum() for one in flat])
-    yield "the numbers are added up, not their squares", root([one.sum() for one in flat])
+    yield "the norm covers only this rank's shards: the all-reduce is missing", alone
+    yield "you add norms; add squares instead and take the root last", over(alone)
+    yield "you add the norms of a rank's shards; add their squares instead", root([e**2 for e in each])
+    yield "you add the norms of all shards; add their squares instead", over(each)
+    yield "you take the largest norm of all ranks; add their squares instead", largest(alone)
+    yield "this is the square of the norm: the root is missing", over(squares)
+    yield "the sum over the ranks is needed, not the mean", [w / n**0.5 for w, n in zip(whole, size, strict=True)]
+    yield "only the first shard counts", root([own[0].double().square().sum() for own in shards])
+    yield "only the last shard counts", root([own[-1].double().square().sum() for own in shards])
+    yield "this is the norm after clipping; return the one before", [w.clamp(max=max_norm) for w in whole]
+    yield "this is the factor; return the norm", [(max_norm / (w + 1e-6)).clamp(max=1.0) for w in whole]
+    yield "you add the numbers, not their squares", over([one.sum() for one in flat])
+    yield "you add the numbers, not their squares", root([one.sum() for one in flat])
     yield "divided by the number of ranks", [w / n for w, n in zip(whole, size, strict=True)]
     yield "this is the sum of absolute values", over([one.abs().sum() for one in flat])
-    yield "the largest number is another norm", largest([one.abs().max() for one in flat])
-    low = "added up in bfloat16, which has 8 bits: .float() first"
+    yield "the largest number is a different norm", largest([one.abs().max() for one in flat])
+    low = "added in bfloat16, which keeps 8 bits: convert with .float() first"
     yield low, root([sum(s.square().sum() for s in own).double() for own in shards])
     yield low, root([sum(s.square().sum().double() for s in own) for own in shards])
     yield low, root([sum(s.norm().square() for s in own).double() for own in shards])
-    rounded = "squares made in bfloat16 are rounded to it: .float() comes first"
+    rounded = "the squares are rounded to bfloat16: convert with .float() first"
     yield rounded, root([sum(s.square().double().sum() for s in own) for own in shards])
-    yield "the 1e-6 is added to the norm, not to the squares", [(one + 1e-6).sqrt() for one in over(squares)]
+    yield "add the 1e-6 to the norm, not to the squares", [(one + 1e-6).sqrt() for one in over(squares)]
 
 
 def _scaled(flat, whole, max_norm, factors, first, ranks):
@@ -125,20 +129,20 @@ def _scaled(flat, whole, max_norm, factors, first, ranks):
         return times([factor(norm) for norm in norms])
 
     firsts = [torch.cat([f * one[:first], one[first:]]) for f, one in zip(factors, flat, strict=True)]
-    yield "the first shard alone is scaled", firsts
-    yield "divided by the number of ranks as well", times([f / ranks for f in factors])
-    yield "multiplied by max_norm, and not divided by the norm", by(lambda w: max_norm)
+    yield "only the first shard is scaled", firsts
+    yield "also divided by the number of ranks", times([f / ranks for f in factors])
+    yield "multiplied by max_norm without dividing by the norm", by(lambda w: max_norm)
     yield "nothing is scaled", flat
-    yield "the factor is never more than 1: a small gradient stays as it is", by(lambda w: max_norm / (w + 1e-6))
-    own = "scaled by this rank's own norm, so that ranks scale differently"
+    yield "the factor must not exceed 1: a small gradient stays as it is", by(lambda w: max_norm / (w + 1e-6))
+    own = "each rank scales by its own norm, so the ranks use different factors"
     yield own, by(lambda w: min(1.0, max_norm / (w + 1e-6)), [float(one.norm()) for one in flat])
-    yield "scaled to a norm of 1, not of max_norm", by(lambda w: 1 / (w + 1e-6))
-    yield "multiplied where it is to be divided", by(lambda w: (w + 1e-6) / max_norm)
+    yield "scaled to a norm of 1 instead of max_norm", by(lambda w: 1 / (w + 1e-6))
+    yield "multiplied where a division is needed", by(lambda w: (w + 1e-6) / max_norm)
     yield "scaled twice", times([f * f for f in factors])
-    cut_off = "numbers are cut off at max_norm one by one; it is the norm that is limited"
+    cut_off = "each number is clipped to max_norm separately, but the norm must be limited"
     yield cut_off, [one.clamp(-max_norm, max_norm) for one in flat]
-    yield "the 1e-6 belongs to the norm: max_norm / (norm + 1e-6)", by(lambda w: min(1.0, max_norm / w) if w else 1.0)
-    yield "max_norm squared: it is compared with a norm", by(lambda w: min(1.0, max_norm**2 / (w + 1e-6)))
-    first_rank = "the first rank alone scales: what every rank does stands in no if"
+    yield "the 1e-6 is missing: max_norm / (norm + 1e-6)", by(lambda w: min(1.0, max_norm / w) if w else 1.0)
+    yield "max_norm is squared, but compared with a norm that is not", by(lambda w: min(1.0, max_norm**2 / (w + 1e-6)))
+    first_rank = "only the first rank scales: every rank must do so, without an if on the rank"
     yield first_rank, [factors[0] * flat[0], *flat[1:]]
-    yield "only a norm above max_norm is scaled, and then by max_norm / (norm + 1e-6)", by(lambda w: 0.0)
+    yield "scale only if the norm exceeds max_norm, and then by max_norm / (norm + 1e-6)", by(lambda w: 0.0)

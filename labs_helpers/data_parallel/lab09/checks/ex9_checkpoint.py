@@ -1,4 +1,4 @@
-"""Exercise 9 of lab 09: saved on 4, 3 and 2 ranks, loaded on 1 to 5, and trained on."""
+"""Exercise 9 of lab 09: save on 4, 3, and 2 ranks, load on 1 to 5, and continue training."""
 
 from functools import partial
 
@@ -19,33 +19,40 @@ from labs_helpers.data_parallel.lab09.flat import held
 from labs_helpers.data_parallel.lab09.shards import shard_of, step_once, train_on
 
 PART = (
-    "a part has shard.numel() elements on every rank, padding included: neither the whole, nor what other numbers of "
-    "ranks have"
+    "a part has shard.numel() elements on every rank, including padding: "
+    "not the size of the whole, and not the part for another number of ranks"
 )
 ERRORS = (
-    (DTYPES, "parameters and moments are not always float32: what they are gathered into has their dtype"),
+    (DTYPES, "parameters and moments are not always float32: gather each into a tensor of its own dtype"),
     (SIZES_DIFFER, PART),
-    (r"input has shape \(\)|Padding length|chunk expects", "Adam's step is one number: it has no parts"),
-    (r"'dict' object has no attribute 'shape'", "optimizer.state has an entry per parameter: optimizer.state[shard]"),
-    (r"missing 1 required positional argument: 'state'", "the order is (save, load)"),
-    (r"'dict' object is not callable", "the functions are returned, not what they return"),
-    (r"KeyError: 0", "SGD has no states, and so no entry in its state_dict; optimizer.state[shard] is {}"),
-    (r"KeyError: '?(step|exp_avg)", "optimizer.state[shard] has other entries, or none before the first step"),
-    (r"KeyError: Parameter", "optimizer.state is a dict by parameter: optimizer.state[shard] = …"),
-    (r"KeyError", "the state's names are 'parameters' and 'optimizer', and in it those of optimizer.state[shard]"),
-    (GATHERED_SHAPE, "the whole is as long as all shards together, padding too; that is cut off afterwards"),
+    (r"input has shape \(\)|Padding length|chunk expects", "Adam's step is a single number and has no parts"),
+    (r"'dict' object has no attribute 'shape'", "optimizer.state has one entry per parameter: optimizer.state[shard]"),
+    (r"missing 1 required positional argument: 'state'", "return (save, load) in this order"),
+    (r"'dict' object is not callable", "return the functions themselves, not their results"),
+    (r"KeyError: 0", "SGD keeps no state, so its state_dict has no entry, whereas optimizer.state[shard] is {}"),
+    (r"KeyError: '?(step|exp_avg)", "optimizer.state[shard] has different entries, or none before the first step"),
+    (r"KeyError: Parameter", "optimizer.state is a dict keyed by parameter: optimizer.state[shard] = …"),
+    (
+        r"KeyError",
+        "the keys of the state are 'parameters' and 'optimizer', and the "
+        "keys inside are those of optimizer.state[shard]",
+    ),
+    (
+        GATHERED_SHAPE,
+        "the gathered tensor is as long as all shards together, including padding: cut the padding off afterwards",
+    ),
 )
-GIVEN = "save() and load() are called between steps: training goes on with the shard and the state that it had"
-WHOLE = "chunk() and slices are views, which keep all that they are cut from alive; clone() copies the part"
-SHARED = "clone() first: the optimizer changes its tensors in place"
-LOOKED_UP = "optimizer.state is looked up by shard itself, not by a number or a name"
+GIVEN = "save() and load() run between steps, and training continues with the same shard and state"
+WHOLE = "chunk() and slices return views, which keep the whole tensor alive; clone() copies the part"
+SHARED = "clone() first, because the optimizer changes its tensors in place"
+LOOKED_UP = "the optimizer looks up optimizer.state by shard itself, not by a number or a name"
 ADAMW = partial(torch.optim.AdamW, lr=0.1, weight_decay=0.01)
 MOMENTUM = partial(torch.optim.SGD, lr=0.5, momentum=0.5)
 PLAIN = partial(torch.optim.SGD, lr=0.5)
-TABLE = (  # name, elements, their dtype, an optimizer, ranks that save, those that load, groups
+TABLE = (  # name, elements, dtype, optimizer, ranks that save, ranks that load, groups
     ("AdamW", 10, torch.float32, ADAMW, 4, (3, 2, 1), None),
-    ("SGD with momentum", 7, torch.float64, MOMENTUM, 3, (4, 5), None),  # a checkpoint has its model's dtype
-    ("SGD, which has no state", 6, torch.float32, PLAIN, 2, (4,), None),
+    ("SGD with momentum", 7, torch.float64, MOMENTUM, 3, (4, 5), None),  # a checkpoint has the dtype of its model
+    ("SGD, which keeps no state", 6, torch.float32, PLAIN, 2, (4,), None),
     ("AdamW, one element per rank", 3, torch.float32, ADAMW, 3, (2,), None),
     ("AdamW on one rank", 5, torch.float32, ADAMW, 1, (2,), None),
     ("AdamW, two groups", 9, torch.float32, ADAMW, 4, (4,), [[3, 1], [0, 2]]),
@@ -72,18 +79,18 @@ def checkpoint(student):
             case = f"{name}, loaded on {to.size} rank{'s' * (to.size > 1)}"
             run = on_ranks(case, student, _load, [(saved, gradients, make)] * ranks, errors=ERRORS, groups=groups)
             expect_loaded(case, run.results, right, alone.detach(), to)
-        yield f"{name}: {numel} elements saved on {at.size}, loaded on {', '.join(sizes)}, trained on"
+        yield f"{name}: {numel} elements saved on {at.size}, loaded on {', '.join(sizes)}, training continued"
 
 
 def _made(student, group, numel, shard, make):
-    """(a shard, its optimizer, the answer's two functions)."""
+    """Return (a shard, its optimizer, the two functions of the answer)."""
     shard = nn.Parameter(shard)
     optimizer = make([shard])
     return shard, optimizer, *expect_tuple("", student(shard, optimizer, numel, group), "save", "load")
 
 
 def _save(student, group, start, gradients, make):
-    """The state, which another step does not change."""
+    """Return the saved state, after checking that another step does not change it."""
     mine, *own = (shard_of(group, one) for one in (start, *gradients))
     shard, optimizer, save, _ = _made(student, group, len(start), mine, make)
     train_on(shard, optimizer, own[:2])
@@ -92,10 +99,14 @@ def _save(student, group, start, gradients, make):
     left_alone.expect(GIVEN)
     copy = _copied(state)
     if hanging := [name for name, x in leaves_of(state) if x.requires_grad]:
-        raise Wrong("", f"saves {hanging[0]} with a graph, or as a parameter", cause=".detach() before it is gathered")
+        raise Wrong(
+            "",
+            f"saves {hanging[0]} with an autograd graph, or as a parameter",
+            cause="call .detach() before gathering it",
+        )
     train_on(shard, optimizer, own[:1])
     if not same(copy, state):
-        raise Wrong("", "returns a state that changes as training goes on", cause=SHARED)
+        raise Wrong("", "returns a state that changes when training continues", cause=SHARED)
     return copy
 
 
@@ -106,28 +117,30 @@ def _copied(state):
 
 
 def _load(student, group, state, gradients, make):
-    """The shard and its state as loaded, the shard after another step, and the state as it comes in a later load()."""
+    """Return the shard and its state as loaded, the shard after another step, and the state in a later load()."""
     own, before = shard_of(group, gradients[2]), _copied(state)
     shard, optimizer, _, load = _made(student, group, len(gradients[2]), torch.full_like(own, 9.0), make)
     load(state)
     if any(key is not shard for key in optimizer.state):
-        raise Wrong("", "has an entry in optimizer.state for something else than shard", cause=LOOKED_UP)
+        raise Wrong("", "has an entry in optimizer.state for something other than shard", cause=LOOKED_UP)
     if not same(before, state):
-        raise Wrong("", "changes the state that load() is given")
+        raise Wrong("", "changes the state passed to load()")
     own_memory = [shard, *(x for x in optimizer.state[shard].values() if isinstance(x, Tensor))]
     if held(own_memory) > sum(x.nbytes for x in own_memory):
-        raise Wrong("", f"keeps {held(own_memory)} bytes alive after load(), for a part of {shard.nbytes}", cause=WHOLE)
+        raise Wrong(
+            "", f"keeps {held(own_memory)} bytes alive after load(), although its part has {shard.nbytes}", cause=WHOLE
+        )
     found, warm = _copied({"parameters": shard, "optimizer": dict(optimizer.state[shard])}), None
     if state["optimizer"] and not any(optimizer.state.values()):
         warm = _loaded_later(shard, optimizer, load, state)
     train_on(shard, optimizer, [own])
     if not same(before, state):
-        raise Wrong("", "changes the state that load() was given as training goes on", cause=SHARED)
+        raise Wrong("", "changes the state passed to load() when training continues", cause=SHARED)
     return {**found, "after": shard.detach(), "warm": warm}
 
 
 def _loaded_later(shard, optimizer, load, state):
-    """The shard's entries where load() comes once the optimizer has made a step, and so has entries; or None."""
+    """Return the shard's entries if load() runs after an optimizer step, which creates entries; otherwise None."""
     train_on(shard, optimizer, [torch.ones_like(shard)])
     try:
         load(_copied(state))

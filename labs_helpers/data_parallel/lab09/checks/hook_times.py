@@ -1,4 +1,4 @@
-"""Whether an answer's hooks come before all gradients of a module are there."""
+"""Detect hooks that run before all gradients of a module have arrived."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from torch.utils.hooks import BackwardHook
 
 from labs_helpers.practice.process_groups import ProcessRun, mark
 
-EACH = "register_post_accumulate_grad_hook comes as each of them is there"
+EACH = "register_post_accumulate_grad_hook runs as each of them arrives"
 FULL = (
-    "register_full_backward_hook waits for the gradient of the module's input, not for those of its parameters, which "
-    f"may come later; {EACH}"
+    "register_full_backward_hook waits for the gradient of the module's input, but those of its parameters "
+    f"may arrive later; {EACH}"
 )
-BEFORE = f"register_full_backward_pre_hook comes before the gradients of the module's parameters; {EACH}"
-EARLY = "gradients are collected before all of them are there: only the last to arrive may start it"
-ANEW = f"{EARLY}, and what tells which one is the last begins anew in every backward pass"
+BEFORE = f"register_full_backward_pre_hook runs before the gradients of the module's parameters arrive; {EACH}"
+EARLY = "you collect gradients before all of them have arrived: only the last to arrive may trigger it"
+ANEW = f"{EARLY}, and the count must start over in every backward pass"
 NO_GRADIENT = r"'NoneType' object has no attribute '(reshape|flatten|view|ravel|numel)'|but got NoneType"
 
 
 def causes_of(noted: Sequence[str], *sentences: str) -> list:
-    """Rows for `on_ranks`: those of the sentences that a rank has noted as the cause of its error."""
+    """Return rows for `on_ranks`: the sentences that a rank has noted as the cause of its error."""
     return [(lambda *_, why=why: why in noted, why) for why in sentences]
 
 
 class Arrivals:
-    """The gradients of `layers` that have arrived in this backward pass on a rank. Made before the answer's hooks."""
+    """Track which gradients of `layers` have arrived in this backward pass. Create it before the answer's hooks."""
 
     def __init__(self, layers: Sequence[nn.Module], group: Any) -> None:
         self.missing: list[int] = [0] * len(layers)
@@ -47,7 +47,7 @@ class Arrivals:
         self.passes += 1
 
     def why(self, error: Exception) -> str:
-        """The cause of an error of the backward pass, where a gradient was read before it had come, or ''."""
+        """Return why the backward pass failed if a gradient was read before it arrived, or ''."""
         if not re.search(NO_GRADIENT, f"{error}"):
             return ""
         module, codes = _of_module(error)
@@ -61,7 +61,7 @@ class Arrivals:
 
 
 def _of_module(error: Exception) -> tuple[nn.Module | None, set[Any]]:
-    """The module whose full backward hook raised it, if one did; the code and the objects (ids) it came through."""
+    """Return the module whose full backward hook raised the error, and the code and objects (ids) on the way."""
     module, codes, trace = None, set(), error.__traceback__
     while trace is not None:
         codes |= {trace.tb_frame.f_code, id(trace.tb_frame.f_locals.get("self"))}
@@ -73,7 +73,7 @@ def _of_module(error: Exception) -> tuple[nn.Module | None, set[Any]]:
 
 
 def sent_early(run: ProcessRun, rank: int, m: int, elements: int, gradients: int = 3) -> bool:
-    """Whether a rank's reduction of so many elements begins before all gradients of module `m` have arrived."""
+    """Return whether a rank starts a reduction of `elements` before all gradients of module `m` have arrived."""
     here = 0
     for event in (event for event in run.log if event.rank == rank):
         if event.call is None:

@@ -1,4 +1,4 @@
-"""The pieces of a shard, and what common mistakes make of them."""
+"""The pieces of a shard, and the results of common mistakes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ Mistakes = dict[str, Callable[..., Found]]
 
 
 class At(NamedTuple):
-    """Where the loop over parameters is: the shard's bounds, the parameter's begin in flat memory, the elements of the
-    parameter and of a shard."""
+    """The position in a loop over parameters: the shard's bounds, the parameter's begin in flat memory, both sizes."""
 
     first: int
     last: int
@@ -35,11 +34,11 @@ def pieces_of(
     move=lambda at, b, e: at.start + at.n,
     then=lambda pieces: pieces,
 ) -> Found:
-    """The right answer, and with other settings a wrong one.
+    """Return the right answer, or with other settings a wrong one.
 
-    size: of the shards that are cut. late: by how many elements a shard begins, and ends, too late. begin, end: of what
-    lies in the shard. keep: whether it is a piece. piece: what is written down of it. move: where the next parameter
-    begins. then: what becomes of the list.
+    size: shard size. late: elements by which a shard begins, and ends, too late. begin, end: the part of a parameter in
+    the shard. keep: whether it is a piece. piece: the entry for it. move: where the next parameter begins. then:
+    transforms the list.
     """
     part = size(sum(numels), ranks)
     first, last = rank * part + late[0], (rank + 1) * part + late[1]
@@ -54,7 +53,7 @@ def pieces_of(
 
 
 def _each(numels, ranks, rank) -> Found:
-    """Every parameter cut into as many parts by itself."""
+    """Cut every parameter into `ranks` parts by itself."""
     pieces = []
     for number, n in enumerate(numels):
         _, own = pieces_of([n], ranks, rank)
@@ -73,89 +72,91 @@ def _padding_first(numels, ranks, rank) -> Found:
 
 _with = partial(partial, pieces_of)  # pieces_of, with other settings
 MISTAKES: Mistakes = {
-    "a piece ends at an element of the parameter; this counts from the start of flat memory": _with(
+    "end counts from the start of flat memory instead of the start of the parameter": _with(
         piece=lambda at, b, e: (b, at.start + e)
     ),
-    "where a parameter and the shard only touch there is no piece: < and not ≤": _with(keep=lambda at, b, e: b <= e),
-    "begin counts from the start of flat memory; it is an element of the parameter": _with(
+    "a parameter that only touches the shard has no piece: use < instead of ≤": _with(keep=lambda at, b, e: b <= e),
+    "begin counts from the start of flat memory, but should count from the start of the parameter": _with(
         begin=lambda at: max(at.first, at.start)
     ),
-    "end counts from the start of flat memory; it is an element of the parameter": _with(
+    "end counts from the start of flat memory, but should count from the start of the parameter": _with(
         end=lambda at: min(at.last, at.start + at.n)
     ),
-    "the shard's end is forgotten: all behind its begin is taken": _with(end=lambda at: at.n),
-    "the shard's begin is forgotten: all that lies before its end is taken": _with(begin=lambda at: 0),
-    "the first parameter begins at 0": _with(late=(-1, -1)),
-    "a piece ends where the shard ends, not where it is as long as a shard": _with(end=lambda at: min(at.size, at.n)),
-    "neither end is held within the parameter: max(…, 0) and min(…, numel)": _with(
+    "the shard's end is ignored: everything after its begin is taken": _with(end=lambda at: at.n),
+    "the shard's begin is ignored: everything before its end is taken": _with(begin=lambda at: 0),
+    "the first parameter begins at position 0": _with(late=(-1, -1)),
+    "a piece ends at the shard's end, not after as many elements as a shard has": _with(
+        end=lambda at: min(at.size, at.n)
+    ),
+    "neither end is limited to the parameter: use max(…, 0) and min(…, numel)": _with(
         begin=lambda at: at.first - at.start, end=lambda at: at.last - at.start
     ),
-    "begin may lie before the parameter: max(…, 0)": _with(begin=lambda at: at.first - at.start),
-    "end may lie behind the parameter: min(…, numel)": _with(end=lambda at: at.last - at.start),
-    "start is not moved on: every parameter begins at 0": _with(move=lambda at, b, e: at.start),
-    "the next parameter begins behind this one, not behind its piece": _with(move=lambda at, b, e: at.start + e - b),
-    "the next parameter begins behind this one, also where nothing of it is taken": _with(
-        move=lambda at, b, e: at.start + at.n * (b < e)
-    ),
-    "where a parameter begins is the sum of all before it": _with(move=lambda at, b, e: at.n),
-    "the first parameter without a piece ends the loop; later ones may have some": _with(
+    "begin may be negative: use max(…, 0)": _with(begin=lambda at: at.first - at.start),
+    "end may exceed the parameter: use min(…, numel)": _with(end=lambda at: at.last - at.start),
+    "start is never advanced, so every parameter begins at 0": _with(move=lambda at, b, e: at.start),
+    "the next parameter begins after this one, not after its piece": _with(move=lambda at, b, e: at.start + e - b),
+    "advance start even past a parameter that has no piece": _with(move=lambda at, b, e: at.start + at.n * (b < e)),
+    "a parameter begins at the sum of all sizes before it": _with(move=lambda at, b, e: at.n),
+    "the loop ends at the first parameter without a piece, but later ones may have pieces": _with(
         then=lambda pieces: [piece for i, piece in enumerate(pieces) if piece[0] == i]
     ),
-    "parameters are numbered from 0": _with(then=lambda pieces: [(k + 1, b, e) for k, b, e in pieces]),
-    "a shard may hold pieces of several parameters; this stops at the first": _with(then=lambda pieces: pieces[:1]),
-    "the pieces are in the order of the parameters, not in reverse": _with(then=lambda pieces: pieces[::-1]),
-    "the order in a piece is (number, begin, end)": _with(then=lambda pieces: [(b, e, k) for k, b, e in pieces]),
-    "a piece's end is the first element that is not in it; this is the last one that is": _with(
-        piece=lambda at, b, e: (b, e - 1)
+    "number the parameters from 0": _with(then=lambda pieces: [(k + 1, b, e) for k, b, e in pieces]),
+    "the loop stops at the first piece, but a shard may hold pieces of several parameters": _with(
+        then=lambda pieces: pieces[:1]
     ),
-    "the third is where a piece ends, not how many elements it has": _with(piece=lambda at, b, e: (b, e - b)),
-    "begin and end count from the start of flat memory; they are elements of the parameter": _with(
+    "list the pieces in the order of the parameters, not in reverse": _with(then=lambda pieces: pieces[::-1]),
+    "write a piece as (number, begin, end)": _with(then=lambda pieces: [(b, e, k) for k, b, e in pieces]),
+    "end is exclusive, but this is the last element of the piece": _with(piece=lambda at, b, e: (b, e - 1)),
+    "the third entry is where a piece ends, not its number of elements": _with(piece=lambda at, b, e: (b, e - b)),
+    "begin and end count from the start of flat memory, but should count from the start of the parameter": _with(
         piece=lambda at, b, e: (at.start + b, at.start + e)
     ),
-    "begin and end count from the start of the shard; they are elements of the parameter": _with(
+    "begin and end count from the start of the shard, but should count from the start of the parameter": _with(
         piece=lambda at, b, e: (at.start + b - at.first, at.start + e - at.first)
     ),
-    "a parameter that reaches into the shard is taken whole": _with(piece=lambda at, b, e: (0, at.n)),
-    "a piece begins one element late where the parameter is cut": _with(piece=lambda at, b, e: (b + (b > 0), e)),
-    "a piece ends one element early where the parameter is cut": _with(piece=lambda at, b, e: (b, e - (e < at.n))),
-    "a piece ends one element late where the parameter is cut": _with(piece=lambda at, b, e: (b, e + (e < at.n))),
-    "a parameter that began in an earlier shard is left out": _with(keep=lambda at, b, e: 0 == b < e),
-    "a parameter that begins before the shard and ends behind it is left out": _with(
+    "a parameter that extends into the shard is taken whole": _with(piece=lambda at, b, e: (0, at.n)),
+    "a cut parameter's piece begins one element late": _with(piece=lambda at, b, e: (b + (b > 0), e)),
+    "a cut parameter's piece ends one element early": _with(piece=lambda at, b, e: (b, e - (e < at.n))),
+    "a cut parameter's piece ends one element late": _with(piece=lambda at, b, e: (b, e + (e < at.n))),
+    "a parameter that begins in an earlier shard is left out": _with(keep=lambda at, b, e: 0 == b < e),
+    "a parameter that begins before the shard and ends after it is left out": _with(
         keep=lambda at, b, e: b < e and (b == 0 or e == at.n)
     ),
-    "only parameters that lie in the shard as a whole are taken": _with(keep=lambda at, b, e: 0 == b < e == at.n),
-    "pieces without elements are in the list": _with(keep=lambda at, b, e: True),
+    "only parameters that fit entirely in the shard are taken": _with(keep=lambda at, b, e: 0 == b < e == at.n),
+    "the list contains pieces without elements": _with(keep=lambda at, b, e: True),
     "the shard begins one element late": _with(late=(1, 0)),
     "the shard begins one element early": _with(late=(-1, 0)),
     "the shard ends one element late": _with(late=(0, 1)),
     "the shard ends one element early": _with(late=(0, -1)),
-    "the shards are cut in the size that rounds down": _with(size=lambda total, ranks: total // ranks),
-    "the shard is that of the rank before: rank 0 has the first": lambda n, s, r: pieces_of(n, s, r - 1),
-    "the shard is the next rank's: ranks count from 0": lambda n, s, r: pieces_of(n, s, r + 1),
-    "the ranks are in reverse order: rank 0 has the first shard": lambda n, s, r: pieces_of(n, s, s - 1 - r),
+    "the shard size is rounded down": _with(size=lambda total, ranks: total // ranks),
+    "this is the shard of the previous rank: rank 0 owns the first": lambda n, s, r: pieces_of(n, s, r - 1),
+    "this is the shard of the next rank: ranks count from 0": lambda n, s, r: pieces_of(n, s, r + 1),
+    "the ranks are in reverse order: rank 0 owns the first shard": lambda n, s, r: pieces_of(n, s, s - 1 - r),
     "padding counts as elements of the last parameter": lambda n, s, r: pieces_of([*n[:-1], n[-1] + -sum(n) % s], s, r),
-    "padding belongs to no parameter; here it is a piece by itself": lambda n, s, r: pieces_of([*n, -sum(n) % s], s, r),
-    "the padding stands in front; it belongs behind the last parameter": _padding_first,
-    "every parameter is cut by itself; it is the flat memory that is cut": _each,
-    "whole parameters are dealt out in turn; it is the flat memory that is cut": _round_robin,
+    "padding belongs to no parameter, but here it is a separate piece": lambda n, s, r: pieces_of(
+        [*n, -sum(n) % s], s, r
+    ),
+    "the padding is in front, but belongs after the last parameter": _padding_first,
+    "every parameter is cut separately, but flat memory should be cut as a whole": _each,
+    "whole parameters are dealt out in turn, but flat memory should be cut": _round_robin,
 }
 
 SIZES: dict[str, Callable[..., int]] = {
-    "// rounds down, and what is left over has no shard": lambda n, s, r: sum(n) // s,
-    "a shard too long where the ranks divide the elements: one more only if something is left over": (
+    "// rounds down, so the remainder belongs to no shard": lambda n, s, r: sum(n) // s,
+    "a shard is one element too long if the ranks divide the elements: add one only for a remainder": (
         lambda n, s, r: sum(n) // s + 1
     ),
-    "this is all of flat memory with its padding; a shard is one part of it": lambda n, s, r: -(-sum(n) // s) * s,
-    "this is all of flat memory; a shard is one part of it": lambda n, s, r: sum(n),
-    "the last shard is short; the padding makes all of them equal": lambda n, s, r: max(
+    "this is all of flat memory with padding, but a shard is one part of it": lambda n, s, r: -(-sum(n) // s) * s,
+    "this is all of flat memory, but a shard is one part of it": lambda n, s, r: sum(n),
+    "the last shard is shorter, but padding should make all shards equal": lambda n, s, r: max(
         0, min(-(-sum(n) // s), sum(n) - r * -(-sum(n) // s))
     ),
-    "round() and + 0.5 are one too many where the ranks divide the elements": lambda n, s, r: round(sum(n) / s + 0.5),
-    "+ 0.999 rounds up on fewer than a thousand ranks alone": lambda n, s, r: int(sum(n) / s + 0.999),
-    "this is how many pieces there are": lambda n, s, r: len(pieces_of(n, s, r)[1]),
-    "each parameter is padded for itself; they lie one behind the other, and padding is behind the last": (
+    "round() with + 0.5 gives one too many if the ranks divide the elements": lambda n, s, r: round(sum(n) / s + 0.5),
+    "+ 0.999 rounds up correctly only on fewer than a thousand ranks": lambda n, s, r: int(sum(n) / s + 0.999),
+    "this is the number of pieces": lambda n, s, r: len(pieces_of(n, s, r)[1]),
+    "each parameter is padded separately, but only the last one is followed by padding": (
         lambda n, s, r: sum(-(-k // s) for k in n)
     ),
-    "this divides the number of parameters; it is elements that are divided": lambda n, s, r: -(-len(n) // s),
-    "the largest parameter, divided": lambda n, s, r: -(-max(n) // s),
+    "this divides the number of parameters, but the elements should be divided": lambda n, s, r: -(-len(n) // s),
+    "this divides the largest parameter": lambda n, s, r: -(-max(n) // s),
 }

@@ -1,4 +1,4 @@
-"""Vectors that ranks are given, and how what they make of them is compared."""
+"""Vectors for the ranks, and the comparison of their results."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from labs_helpers.course.verdict.tree_causes import scaled
 from labs_helpers.course.verdict.trees import Comparison, Difference
 
 NOT_A_NUMBER = (
-    "it was read too early, or freed, or never written; NaN is what a tensor holds here from the start of a collective "
-    "until its wait(), and freed memory"
+    "the tensor was read too early, freed, or never written. Here a "
+    "tensor contains NaN from the start of a collective "
+    "until its wait(), and so does freed memory"
 )
 
 
 def float32_sums(found: Any, right: np.ndarray) -> Any:
-    """The bound of what sums and divisions in float32 round."""
+    """Return the rounding error that sums and divisions in float32 may cause."""
     return 2e-5 * np.abs(right) + (2e-6 * np.abs(right).max() if right.size else 0.0) + 1e-12
 
 
@@ -31,7 +32,7 @@ def _not_a_number(sentence: str, difference: Difference) -> str:
 
 
 class RankTensors(Comparison):
-    """A comparison of lists with a tensor per rank. nan: the cause of a NaN."""
+    """Compare lists that hold one tensor per rank. nan: the cause to name for a NaN."""
 
     def __init__(self, what: str, advice: str = "", nan: str = NOT_A_NUMBER) -> None:
         otherwise = scaled, partial(_not_a_number, nan)
@@ -46,22 +47,22 @@ class RankTensors(Comparison):
         dtype: torch.dtype = torch.float32,
         none: str = "a return is missing",
     ) -> None:
-        """Raise Wrong unless every rank has a tensor of this dtype that is right. none: the cause of a None."""
+        """Raise Wrong unless every rank has the right tensor with this dtype. none: the cause to name for a None."""
         for rank, one in enumerate(found):
             if not isinstance(one, Tensor):
                 cause = (
                     none_returned(found, none)
                     if one is None
-                    else ".item() makes a number of a tensor" * isinstance(one, float)
+                    else ".item() converts a tensor into a number" * isinstance(one, float)
                 )
-                raise Wrong(case, f"{self.place((rank,))} is {one!r:.60}; a tensor is asked for", cause=cause)
+                raise Wrong(case, f"{self.place((rank,))} is {one!r:.60}; expected a tensor", cause=cause)
             if one.dtype != dtype:
                 raise Wrong(case, f"{self.place((rank,))} is {one.dtype}, expected {dtype}")
         super().expect(case, found, right, causes)
 
 
 def numbers(n: int, seed: int, whole: bool = True) -> Tensor:
-    """(n,) of float32: small integers, whose sums are exact, or normally distributed."""
+    """Return (n,) of float32: small integers, whose sums are exact, or normally distributed numbers."""
     generator = torch.Generator().manual_seed(seed)
     if whole:
         return torch.randint(-40, 41, (n,), generator=generator).float()

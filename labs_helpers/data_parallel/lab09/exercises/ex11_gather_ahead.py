@@ -1,4 +1,4 @@
-"""Lab 09, exercise 11: ZeRO-3 with prefetch, weights that are gathered while another module computes."""
+"""Lab 09, exercise 11: ZeRO-3 with prefetching."""
 
 from functools import partial
 
@@ -6,20 +6,20 @@ import torch.distributed as dist
 
 
 def gather_ahead(modules, wholes, shards, group):
-    """finish(): each module's weights are gathered while the module before it computes.
+    """Install hooks that gather each module's weights one module ahead, and return finish().
 
-    modules: in the order of the forward pass. wholes: for each (n,), its weights' memory as in
-    exercise 7, all freed. shards: for each this rank's part, perhaps float32 master weights of a
-    bfloat16 module; what is sent has whole's dtype. When a module computes, in either pass, two
-    wholes have memory: its own, which has arrived, and that of the module that computes next,
-    whose all-gather is under way (async_op=True) and not waited for yet; no others have any.
-    The last whole stays from its forward to its backward pass: 2 · len(modules) − 1 all-gathers
-    per step. finish() is called after each backward pass; then no whole has memory.
+    modules: in the order of the forward pass. wholes: one tensor (n,) per module, the memory of
+    its weights as in exercise 7, all freed. shards: this rank's part of each; they may be float32
+    master weights of bfloat16 modules, but send them in the dtype of whole. While a module
+    computes, in either pass, only two wholes have memory: its own, which has arrived, and that of
+    the module that computes next, whose all-gather has started (async_op=True) but has not been
+    waited for. The last whole stays between its forward and its backward pass, so a step has
+    2 · len(modules) − 1 all-gathers. Call finish() after each backward pass; it frees the rest.
     """
     last, started = len(modules) - 1, {}
 
     def start(number):
-        # 1. Memory, and an all-gather under way. What does the wait need?
+        # 1. Allocate memory and start the all-gather. What does the wait need later?
         ### BEGIN SOLUTION
         whole = wholes[number]
         whole.untyped_storage().resize_(whole.nbytes)
@@ -27,7 +27,7 @@ def gather_ahead(modules, wholes, shards, group):
         started[number] = dist.all_gather_into_tensor(whole, mine, group=group, async_op=True)
         ### END SOLUTION
 
-    def before_forward(number, *_):  # 2. Nobody has started the first one. 3. And the next?
+    def before_forward(number, *_):  # 2. Who starts module 0's gather? 3. Start the next.
         ### BEGIN SOLUTION
         if number == 0:
             start(0)
@@ -43,7 +43,7 @@ def gather_ahead(modules, wholes, shards, group):
         ### END SOLUTION
 
     def before_backward(number, *_):
-        # 5. What has backward passed, what is here, what is next?
+        # 4. Which whole can be freed, which must have arrived, and which comes next?
         ### BEGIN SOLUTION
         if number < last:
             wholes[number + 1].untyped_storage().resize_(0)

@@ -1,19 +1,20 @@
-"""Lab 09, exercise 1: what one rank holds, by stage."""
+"""Lab 09, exercise 1: model states per rank in each stage."""
 
 
 def states_in_bytes(count, ranks, layout):
-    """{stage: (parameters, gradients, optimizer)}: the bytes that one of `ranks` ranks holds.
+    """Return {stage: (parameters, gradients, optimizer)}, the bytes that each rank holds.
 
-    Stages: "DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3". count: the model's parameters. What a stage
-    divides it divides equally; a fraction of a byte may be left. The optimizer is Adam, with two
-    moments. Layouts:
-    "bf16 with float32 master": parameters and gradients in bf16; both moments and a second copy
-    of the parameters, the master weights, in float32: these three belong to the optimizer.
-    "autocast over float32": everything that is kept is float32; there is no second copy.
-    "bf16": everything is bf16; there is no second copy.
+    The stages are "DDP", "ZeRO-1", "ZeRO-2", and "ZeRO-3". count: number of parameters in the
+    model. ranks: number of ranks, which receive equal parts of everything that a stage
+    partitions; fractions of a byte are fine. The optimizer is Adam, which keeps two moments.
+    layout is one of:
+    "bf16 with float32 master": parameters and gradients are bf16. The optimizer holds three
+    float32 numbers per parameter: both moments and the master weight.
+    "autocast over float32": everything is float32, and there are no master weights.
+    "bf16": everything is bf16, and there are no master weights.
     """
-    # 1. Bytes per parameter of parameters, gradients and optimizer in each layout.
-    # 2. DDP divides nothing, and each stage one of them more than the stage before.
+    # 1. For each layout, write down the bytes per parameter of each of the three kinds of state.
+    # 2. DDP divides nothing. Each later stage divides one more kind.
     ### BEGIN SOLUTION
     layouts = {
         "bf16 with float32 master": (2, 2, 12),

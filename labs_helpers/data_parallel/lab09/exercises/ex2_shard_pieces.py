@@ -1,17 +1,18 @@
-"""Lab 09, exercise 2: equal shards, wherever parameters begin and end."""
+"""Lab 09, exercise 2: cut flat memory into equal shards, across parameter boundaries."""
 
 
 def shard_pieces(numels, world_size, rank):
-    """(shard_numel, pieces): how large a shard is, and what of each parameter lies in this rank's.
+    """Return (shard_numel, pieces): the size of a shard, and this rank's part of each parameter.
 
-    numels: the parameters' numbers of elements. They lie one behind the other in flat memory, with
-    as little padding behind the last as makes world_size equal shards of it: rank 0 has the first.
-    pieces: a list of (number, begin, end), in the order of the parameters: the elements from begin
-    to end − 1 of parameter `number`, flattened, lie in this rank's shard. A parameter of which
-    nothing lies there is not in the list. Padding belongs to no parameter.
+    numels: number of elements of each parameter. The parameters follow one another in flat
+    memory, and the last one is followed by the least padding that makes world_size equal shards
+    possible. Rank 0 owns the first shard.
+    pieces: a list of (number, begin, end), in the order of the parameters. This rank's shard
+    contains the elements begin to end − 1 of the flattened parameter `number`. Leave out
+    parameters that have no element in this shard. Padding belongs to no parameter.
     """
-    # 1. How large is a shard? Where in flat memory does this rank's begin, and where does it end?
-    # 2. Of each parameter: which of its elements lie between the two?
+    # 1. How large is a shard? Where in flat memory does this rank's shard begin and end?
+    # 2. For each parameter, which elements fall between these two positions?
     ### BEGIN SOLUTION
     shard_numel = -(-sum(numels) // world_size)
     first, last = rank * shard_numel, (rank + 1) * shard_numel

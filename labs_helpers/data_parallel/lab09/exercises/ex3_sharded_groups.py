@@ -1,21 +1,21 @@
-"""Lab 09, exercise 3: what the optimizer of one rank is given."""
+"""Lab 09, exercise 3: parameter groups that update one shard."""
 
 from torch import nn
 
 
 def sharded_groups(shard, pieces, groups):
-    """(tensors, param_groups): this rank's pieces as parameters, and as groups for torch.optim.
+    """Return (tensors, param_groups): this rank's pieces as parameters, and groups of them.
 
-    shard: (shard_numel,), in which the pieces lie one behind the other. pieces: (number, begin,
-    end) of each, as shard_pieces returns them. groups: as for a whole model, a list of dicts, with
-    "params" a list of the parameters' numbers, and options like "weight_decay".
-    tensors: an nn.Parameter for each piece, in order, on the shard's own memory: what an optimizer
-    does to them is done to the shard. param_groups: for each of groups, in order, a new dict with
-    its options, "params" being the tensors of those of its parameters that have a piece here.
-    Some may be empty. groups stay as they are.
+    shard: (shard_numel,), in which the pieces follow one another. pieces: a list of (number,
+    begin, end) from shard_pieces. groups: the groups of the whole model, a list of dicts, each
+    with a list of parameter numbers under "params" and with options such as "weight_decay".
+    tensors: one nn.Parameter per piece, in order. Each shares the shard's memory, so that
+    updating it updates the shard. param_groups: one new dict per group, in order, with the same
+    options; its "params" are the tensors of those parameters that have a piece on this rank, and
+    may be empty. Don't change groups.
     """
     # 1. Where in the shard does each piece begin? nn.Parameter(view) shares the view's memory.
-    # 2. Which tensor belongs to a parameter's number? Build the groups from it.
+    # 2. Map each parameter number to its tensor, and build the groups from this map.
     ### BEGIN SOLUTION
     tensors, tensor_of, at = [], {}, 0
     for number, begin, end in pieces:

@@ -1,22 +1,22 @@
-"""Lab 09, exercise 4: a step of ZeRO-1."""
+"""Lab 09, exercise 4: one step of ZeRO-1."""
 
 import torch
 import torch.distributed as dist
 
 
 def zero1_step(whole, gradient, optimizer, tensors, group):
-    """A step of ZeRO-1: every rank updates its shard, and all get the updated parameters.
+    """Run one ZeRO-1 step: update this rank's shard and collect the shards of all other ranks.
 
-    whole: (n,), all parameters one behind the other, the same on all ranks of `group`, whose number
-    divides n; rank 0's shard comes first. gradient: (n,) of the same dtype, this rank's gradient;
-    it may be overwritten. tensors: nn.Parameters, the pieces of this rank's shard, one behind the
-    other on whole's own memory (padding may follow). optimizer: one of torch.optim over all
-    of them. Afterwards whole is updated on all ranks with the mean of their gradients, and
-    every tensor's .grad is None. No rank adds up, updates or sends more than it has to: one
-    reduce-scatter and one all-gather of n elements.
+    whole: (n,), all parameters in flat memory, identical on all ranks of `group`. n is a multiple
+    of the number of ranks, and rank 0 owns the first shard. gradient: (n,), this rank's gradient,
+    with the dtype of whole; you may overwrite it. tensors: nn.Parameters, the consecutive pieces
+    of this rank's shard; they share whole's memory, and padding may follow them. optimizer: an
+    optimizer from torch.optim over all tensors. After the step, whole is updated on all ranks with
+    the mean of their gradients, and the .grad of every tensor is None. Do no redundant work: one
+    reduce-scatter and one all-gather of n elements, and each rank updates only its shard.
     """
-    # 1. dist.reduce_scatter_tensor(mine, gradient, group=group): this rank's part of the sum.
-    # 2. Each tensor's .grad. 3. The optimizer's step. 4. dist.all_gather_into_tensor.
+    # 1. dist.reduce_scatter_tensor(mine, gradient, group=group) gives this rank's part of the sum.
+    # 2. Set the .grad of each tensor. 3. Step the optimizer. 4. dist.all_gather_into_tensor.
     ### BEGIN SOLUTION
     rank, size = dist.get_rank(group), dist.get_world_size(group)
     mine = torch.empty_like(gradient[: whole.numel() // size])

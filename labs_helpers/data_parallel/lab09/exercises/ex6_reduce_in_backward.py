@@ -1,4 +1,4 @@
-"""Lab 09, exercise 6: ZeRO-2, gradients that no rank keeps whole."""
+"""Lab 09, exercise 6: ZeRO-2, which reduces gradients during the backward pass."""
 
 from functools import partial
 
@@ -7,18 +7,19 @@ import torch.distributed as dist
 
 
 def reduce_in_backward(buckets, shards, group):
-    """finish(): every backward pass leaves shards of the mean gradient, and nothing whole.
+    """Install hooks that reduce-scatter gradients during backward, and return finish().
 
-    buckets: lists of parameters, each in one of them; all get a gradient in every backward pass,
-    in any order: those of several buckets may come in turns. shards: for each bucket an
-    nn.Parameter of (n,), this rank's part of its parameters one behind the other; size · n is as
-    many as they have or, with padding behind the last, a few more. A shard may have another dtype
-    than the parameters (float32 master weights beside bfloat16): it is the one to average in.
-    As soon as a bucket's last gradient is there, one reduce-scatter of all of them, one behind the
-    other, is started with async_op=True, and its parameters' .grad are None. Backward goes on.
-    finish() is called after each backward pass. It waits for the collectives, and adds this rank's
-    part of the mean over the ranks of `group` to each shard's .grad, which may be None. No whole
-    gradient is kept then, not in a list or a buffer of yours either.
+    buckets: lists of parameters; each parameter is in one bucket and receives a gradient in every
+    backward pass. Gradients arrive in any order, and those of several buckets may interleave.
+    shards: one nn.Parameter of (n,) per bucket, this rank's part of the bucket's flattened
+    parameters. On `size` ranks, the shards together have size · n elements, enough for the bucket
+    and perhaps some padding at its end. A shard's dtype may differ from the parameters' (float32
+    master weights for bfloat16 parameters); average in the dtype of the shard.
+    When the last gradient of a bucket arrives, concatenate its gradients, start one reduce-scatter
+    of them with async_op=True, and set the .grad of its parameters to None. Backward continues.
+    The caller runs finish() after each backward pass. It waits for the collectives and adds this
+    rank's part of the mean over the ranks of `group` to each shard's .grad, which may be None.
+    After that, no list or buffer of yours may still hold a whole gradient.
     """
     ### BEGIN SOLUTION
     size = dist.get_world_size(group)
@@ -27,8 +28,8 @@ def reduce_in_backward(buckets, shards, group):
     ### END SOLUTION
 
     def arrived(number, parameter):
-        # 1. Is it the bucket's last one? Then the next pass begins anew.
-        # 2. One flat gradient in the shard's dtype, with padding, divided by the ranks; .grad gone.
+        # 1. Is this the bucket's last gradient? If so, reset the count for the next pass.
+        # 2. Build one flat gradient: the shard's dtype, padded, divided by size. Drop every .grad.
         # 3. Start the reduce-scatter. What does finish() need later?
         ### BEGIN SOLUTION
         missing[number] -= 1
@@ -45,7 +46,7 @@ def reduce_in_backward(buckets, shards, group):
         ### END SOLUTION
 
     def finish():
-        # 4. Wait, and add to what earlier passes have left.
+        # 4. Wait, and add the result to the gradient from earlier passes.
         ### BEGIN SOLUTION
         for shard, mine, work in started:
             work.wait()

@@ -1,4 +1,4 @@
-"""Lab 09, exercise 7: ZeRO-3, parameters that are whole only while their module computes."""
+"""Lab 09, exercise 7: ZeRO-3, which keeps parameters whole only while their module computes."""
 
 import torch
 import torch.distributed as dist
@@ -6,16 +6,17 @@ from torch import nn
 
 
 def shard_module(module, whole, group):
-    """shard: an nn.Parameter, all that this rank keeps of the module's parameters between uses.
+    """Return shard, the nn.Parameter that this rank keeps between uses of the module.
 
-    whole: (n,), on whose memory the module's parameters lie one behind the other, as views; n is a
-    multiple of the group's size, and rank 0's part of it comes first. It has memory only while the
-    module computes, forward or backward: whole.untyped_storage().resize_(0) frees it, and
-    resize_(whole.nbytes) gives it new memory, on which the same views lie. shard is a copy of this
-    rank's part. After a backward pass shard.grad is this rank's part of the mean gradient over the
-    ranks, added to what it was, every parameter's .grad is None, and no whole gradient is kept
-    anywhere. Each forward and each backward pass has one all-gather, each backward pass one
-    reduce-scatter, of n elements. All parameters get a gradient in every backward pass.
+    whole: (n,), the module's parameters in flat memory; the parameters are views of it. n is a
+    multiple of the number of ranks, and rank 0 owns the first part. whole has memory only while
+    the module computes, forward or backward. whole.untyped_storage().resize_(0) frees the memory,
+    and resize_(whole.nbytes) allocates it again under the same views. shard is a copy of this
+    rank's part of whole.
+    Each backward pass adds this rank's part of the mean gradient over the ranks to shard.grad.
+    Afterwards the .grad of every parameter is None, and no whole gradient remains. Each forward
+    pass uses one all-gather of n elements; each backward pass uses one all-gather and one
+    reduce-scatter of n elements. All parameters receive a gradient in every backward pass.
     """
     ### BEGIN SOLUTION
     rank, size = dist.get_rank(group), dist.get_world_size(group)
@@ -25,21 +26,21 @@ def shard_module(module, whole, group):
     ### END SOLUTION
 
     def gather(*_):
-        # 1. Memory for the whole, filled from all ranks' shards.
+        # 1. Allocate memory for whole, and fill it with the shards of all ranks.
         ### BEGIN SOLUTION
         whole.untyped_storage().resize_(whole.nbytes)
         dist.all_gather_into_tensor(whole, shard.detach(), group=group)
         ### END SOLUTION
 
     def free(*_):
-        # 2. No memory any more.
+        # 2. Free the memory of whole.
         ### BEGIN SOLUTION
         whole.untyped_storage().resize_(0)
         ### END SOLUTION
 
     def arrived(parameter):
-        # 3. Is it the last gradient? Then: this rank's part of the mean, to shard.grad; free all
-        #    that is whole.
+        # 3. After the last gradient, add this rank's part of the mean to shard.grad, and free
+        #    everything that is whole.
         ### BEGIN SOLUTION
         here.append(parameter)
         if len(here) < len(parameters):
@@ -55,7 +56,7 @@ def shard_module(module, whole, group):
         free()
         ### END SOLUTION
 
-    # 4. Which hook is for which moment? 5. Until the first forward pass nothing is whole.
+    # 4. Register each function with the right hook. 5. Free whole until the first forward pass.
     ### BEGIN SOLUTION
     module.register_forward_pre_hook(gather)
     module.register_forward_hook(free)

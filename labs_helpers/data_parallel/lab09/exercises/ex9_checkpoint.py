@@ -5,23 +5,24 @@ import torch.distributed as dist
 
 
 def checkpoint(shard, optimizer, numel, group):
-    """(save, load): a state that does not know on how many ranks it was made.
+    """Return (save, load), which store and restore a state on any number of ranks.
 
-    shard: an nn.Parameter of (n,), this rank's part of all parameters one behind the other: `numel`
-    elements on all ranks of `group` together, and padding behind them. optimizer: one of
-    torch.optim over [shard].
-    save() returns on every rank {"parameters": (numel,), "optimizer": {name: value}}: the entries
-    of optimizer.state[shard], whole where they have a number per element, and else (Adam's step)
-    as they are. No padding, and nothing shares memory with what goes on training.
-    load(state) sets shard and optimizer.state[shard] from a state that any number of ranks
-    has saved; where there is padding it is 0. It shares no memory with the state.
+    shard: an nn.Parameter of (n,), this rank's part of the flattened parameters. These have
+    `numel` elements across all ranks of `group`, with padding at the end. optimizer: an optimizer
+    from torch.optim over [shard].
+    save() returns {"parameters": (numel,), "optimizer": {name: value}} on every rank. Its
+    optimizer entries are those of optimizer.state[shard]: gathered if they have one number per
+    element, copied otherwise (Adam's step). The result has no padding and shares no memory with
+    tensors that training goes on to change.
+    load(state) sets shard and optimizer.state[shard] from a state saved on any number of ranks.
+    Padding is 0, and nothing shares memory with the state.
     """
     ### BEGIN SOLUTION
     rank, size = dist.get_rank(group), dist.get_world_size(group)
     ### END SOLUTION
 
     def save():
-        # 1. What is whole when all ranks' parts lie one behind the other? Which entries are parts?
+        # 1. Which tensors must you gather from all ranks? Which entries can you copy?
         ### BEGIN SOLUTION
         def gather(part):
             whole = part.new_empty(size * part.numel())
@@ -36,7 +37,7 @@ def checkpoint(shard, optimizer, numel, group):
         ### END SOLUTION
 
     def load(state):
-        # 2. This rank's part of each, with as much padding as this number of ranks needs.
+        # 2. Take this rank's part of each tensor, padded for the present number of ranks.
         ### BEGIN SOLUTION
         def part(whole):
             padded = torch.nn.functional.pad(whole, (0, size * shard.numel() - numel))

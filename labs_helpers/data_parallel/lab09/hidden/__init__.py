@@ -1,4 +1,4 @@
-"""Hidden inputs of lab 09, on practice ranks of torch.distributed: what each rank has in the end, rank by rank."""
+"""Hidden inputs of lab 09 on practice ranks of torch.distributed: the final tensors, rank by rank."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch._dynamo  # as a first hook into torch's operators does, in a second: once for all answers
+import torch._dynamo  # the first hook into torch's operators takes a second; run it once for all answers
 from torch import Tensor, nn
 
 from labs_helpers.data_parallel.lab08.hidden.replicas import Net, draw_batches, on_ranks, on_ranks_that_send
@@ -122,7 +122,7 @@ def reduce_in_backward(function: Function, draw: np.random.Generator) -> Iterato
             gone = all(p.grad is None for p in arriving)
             finish()
             for count, shard in zip(counts, shards, strict=True):
-                real = max(count - group.rank() * len(shard), 0)  # behind it is padding
+                real = max(count - group.rank() * len(shard), 0)  # the rest is padding
                 left.append([gone, None if shard.grad is None else shard.grad[:real].clone()])
         return left
 
@@ -149,11 +149,11 @@ def clip_shards(function: Function, draw: np.random.Generator) -> Iterator[Any]:
         norm = function(list(shards), max_norm, group)
         return [str(norm.dtype), norm, shards]
 
-    cases = (1.0, 0.3), (1.0, 3.0), (1e-6, 0.4)  # the last: so small that 1e-6 counts
+    cases = (1.0, 0.3), (1.0, 3.0), (1e-6, 0.4)  # last because it is so small that 1e-6 counts
     for scale, factor in cases:
         for size, groups, _, _ in WORLDS:
             for dtype in (torch.float32, torch.bfloat16):
-                lengths = [1, *draw.integers(16, 30, draw.integers(1, 4)).tolist()]  # a norm near its mean
+                lengths = [1, *draw.integers(16, 30, draw.integers(1, 4)).tolist()]  # a norm close to its mean
                 shards = [[scale * normal(draw, length, dtype=dtype) for length in lengths] for _ in range(size)]
                 members = 2 if groups else size
                 yield on_ranks_that_send(

@@ -1,4 +1,4 @@
-"""Shards on practice ranks: a module to cut, pieces of parameters, and optimizers over them."""
+"""Shards on practice ranks: a module to shard, pieces of parameters, and optimizers over them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORLDS = (  # ranks, their groups, an optimizer, a dtype
 
 
 def layers_of(widths: list[int], values: list[Tensor]) -> list[Layer]:
-    """A Layer between each two widths, of 1 + out · (into + 1) values."""
+    """Return one Layer between each two widths, each from 1 + out · (into + 1) values."""
     return [Layer(into, out, one.clone()) for into, out, one in zip(widths, widths[1:], values, strict=False)]
 
 
@@ -35,8 +35,10 @@ def sharded_passes(
     function: Callable[..., Any], watched: Watched, group: Any, rank: int, widths: list[int], values: list[Tensor],
     own: list[Tensor],
 ) -> list[Any]:  # fmt: skip
-    """Two sharded modules one behind the other, forward and backward for each of `own`: outputs and gradients, what is
-    freed between uses, and the shards, which are changed after each pass."""
+    """Run two sharded modules in sequence, forward and backward for each of `own`.
+
+    Return outputs and gradients, the memory freed between uses, and the shards, which change after each pass.
+    """
     layers = layers_of(widths, values)
     wholes = [flatten(layer.parameters(), group.size()) for layer in layers]
     for whole in wholes:
@@ -60,7 +62,7 @@ def passes_ahead(
     function: Callable[..., Any], watched: Watched, group: Any, rank: int, widths: list[int], values: list[Tensor],
     own: list[Tensor],
 ) -> list[Any]:  # fmt: skip
-    """Modules in bfloat16 whose weights are gathered ahead from float32 shards: outputs, gradients, what is freed."""
+    """Run bfloat16 modules with weights gathered ahead from float32 shards; return outputs, gradients, freed memory."""
     layers = layers_of(widths, values)
     flats = [torch.cat([p.detach().flatten() for p in layer.parameters()]) for layer in layers]
     shards = [nn.Parameter(shard_of(group, flat)) for flat in flats]
@@ -85,7 +87,7 @@ def passes_ahead(
 
 
 def pieces_of(numels: list[int], size: int, rank: int) -> tuple[int, list[tuple[int, int, int]]]:
-    """(elements of a shard, (number, begin, end) of each parameter that lies in this rank's)."""
+    """Return (elements of a shard, (number, begin, end) of each parameter with elements in this rank's)."""
     shard_numel, starts = -(-sum(numels) // size), np.cumsum([0, *numels]).tolist()
     first = rank * shard_numel
     pieces = [(number, max(first - start, 0), min(first + shard_numel - start, numel))

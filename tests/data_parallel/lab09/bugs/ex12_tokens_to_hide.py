@@ -5,12 +5,27 @@ FORWARD = "share * parameter_bytes / busbw / (2 / achieved)"
 BACKWARD = "share * (parameter_bytes + gradient_bytes) / busbw / (4 / achieved)"
 
 BUGS: list = [
-    (NAME, "no share", [("(ranks - 1) / ranks", "1.0")], "a rank's own part stays"),
+    (NAME, "no share", [("(ranks - 1) / ranks", "1.0")], r"the share is \(N − 1\) / N, because a rank keeps"),
     (NAME, "rounded down", [("(ranks - 1) / ranks", "(ranks - 1) // ranks")], "expected"),
-    (NAME, "no gradients", [("(parameter_bytes + gradient_bytes)", "parameter_bytes")], "gradients are sent"),
+    (
+        NAME,
+        "no gradients",
+        [("(parameter_bytes + gradient_bytes)", "parameter_bytes")],
+        "the backward pass also sends the gradients",
+    ),
     (NAME, "backward as forward", [("(4 / achieved)", "(2 / achieved)")], "backward computes 4"),
-    (NAME, "exchanged", [("return forward, backward", "return backward, forward")], "the order is"),
-    (NAME, "one number", [("return forward, backward", "return forward")], "two numbers, is asked for"),
+    (
+        NAME,
+        "exchanged",
+        [("return forward, backward", "return backward, forward")],
+        "the order is",
+    ),
+    (
+        NAME,
+        "one number",
+        [("return forward, backward", "return forward")],
+        r"; expected \(forward, backward\), two numbers",
+    ),
     (NAME, "no return", [("return forward, backward", "pass")], "a return is missing"),
 ]
 

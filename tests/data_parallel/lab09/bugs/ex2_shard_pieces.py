@@ -7,7 +7,7 @@ ADD = "pieces.append((number, begin, end))"
 
 # What the lists of checks/piece_mistakes.py say is planted from there.
 BUGS: list = [
-    (NAME, "a float", [(SIZE, "sum(numels) / world_size")], "/ makes a float"),
+    (NAME, "a float", [(SIZE, "sum(numels) / world_size")], "/ returns a float; // returns an integer"),
     (NAME, "empty pieces", [("if begin < end:", "if begin <= end:")], "expected"),
     (NAME, "all", [("if begin < end:", "if True:")], "pieces are"),
     (NAME, "begin forgotten", [("max(first - start, 0)", "0")], "begin"),

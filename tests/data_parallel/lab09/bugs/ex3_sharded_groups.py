@@ -12,7 +12,7 @@ BUGS: list = [
         NAME,
         "the shard is zeroed",
         [("    tensors, tensor_of, at", "    shard.zero_()\n    tensors, tensor_of, at")],
-        "views of it are asked for, and nothing is written",
+        "the shard holds the weights: take views of it,",
     ),
     (
         NAME,
@@ -24,7 +24,7 @@ BUGS: list = [
         NAME,
         "one tensor for all pieces",
         [("return tensors, param_groups", "return [nn.Parameter(shard[:at])], param_groups")],
-        "a tensor for each piece",
+        "return one tensor per piece, even if several",
     ),
     (NAME, "copied", [(TENSOR, "nn.Parameter(shard[at : at + end - begin].clone())")], "clone\\(\\), torch.tensor"),
     (
@@ -52,31 +52,41 @@ BUGS: list = [
         [(TENSOR, "nn.Parameter(shard)[at : at + end - begin]")],
         "a slice of an nn.Parameter is",
     ),
-    (NAME, "plain tensors", [(TENSOR, "shard[at : at + end - begin]")], "plain tensors; nn.Parameters are asked for"),
+    (
+        NAME,
+        "plain tensors",
+        [(TENSOR, "shard[at : at + end - begin]")],
+        r"returned plain tensors; expected nn\.Parameters",
+    ),
     (
         NAME,
         "numbers as indices, unchecked",
         [(MINE, 'mine = [tensors[n] for n in group["params"]]')],
-        "is no index of tensors",
+        "a parameter number is not an index into",
     ),
     (
         NAME,
         "missing ones",
         [(MINE, 'mine = [tensor_of[number] for number in group["params"]]')],
-        "left out of its group",
+        "leave a parameter without a piece here out of",
     ),
-    (NAME, "in place", [(GROUP, 'group["params"] = mine\n        param_groups.append(group)')], "given have changed"),
+    (
+        NAME,
+        "in place",
+        [(GROUP, 'group["params"] = mine\n        param_groups.append(group)')],
+        "has changed the given groups",
+    ),
     (
         NAME,
         "tensors twice",
         [(MINE, 'mine = [nn.Parameter(tensor_of[n].data) for n in group["params"] if n in tensor_of]')],
-        "the same objects belong in both",
+        "put the same objects in both: tensors created a",
     ),
     (
         NAME,
         "numbers stay",
         [(MINE, 'mine = [number for number in group["params"] if number in tensor_of]')],
-        "numbers are left",
+        "replace each number with its tensor",
     ),
 ]
 

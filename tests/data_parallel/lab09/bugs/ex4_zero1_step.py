@@ -14,15 +14,35 @@ SHARD = "    shard = whole.chunk(size)[rank]\n"
 GATHER = "    dist.all_gather_into_tensor(whole, shard, group=group)\n"
 
 BUGS: list = [
-    (NAME, "in reverse", [("in tensors:", "in reversed(tensors):")], "go to the tensors in reverse"),
-    (NAME, "the largest", [("gradient / size", "gradient, dist.ReduceOp.MAX")], "the largest of the gradients"),
-    (NAME, "its own beginning", [("= mine[at", "= gradient[at")], "and its beginning"),
-    (NAME, "the job's ranks", [("gradient / size", "gradient / dist.get_world_size()")], "by the ranks of the job"),
-    (NAME, "the rank before", [("(size)[rank]", "(size)[rank - 1]")], "of the rank before"),
+    (NAME, "in reverse", [("in tensors:", "in reversed(tensors):")], "the parts of the gradient are assigned to the"),
+    (
+        NAME,
+        "the largest",
+        [("gradient / size", "gradient, dist.ReduceOp.MAX")],
+        "the largest gradient is used instead of the",
+    ),
+    (NAME, "its own beginning", [("= mine[at", "= gradient[at")], "the beginning of this rank's own gradient is"),
+    (
+        NAME,
+        "the job's ranks",
+        [("gradient / size", "gradient / dist.get_world_size()")],
+        "divided by the number of ranks in the job",
+    ),
+    (NAME, "the rank before", [("(size)[rank]", "(size)[rank - 1]")], "another rank's shard is gathered: that of the"),
     (NAME, "ranks in reverse", [("(size)[rank]", "(size)[size - 1 - rank]")], "the order is reversed"),
     (NAME, "stepped twice", [(STEP, STEP + STEP)], "stepped twice"),
-    (NAME, "rank 0's", [(GATHER, "    dist.broadcast(whole, group_src=0, group=group)\n")], "or its whole is sent"),
-    (NAME, "added up", [(GATHER, "    dist.all_reduce(whole, group=group)\n")], "whole tensors are added up"),
+    (
+        NAME,
+        "rank 0's",
+        [(GATHER, "    dist.broadcast(whole, group_src=0, group=group)\n")],
+        "only rank 0's shard is updated: one rank steps,",
+    ),
+    (
+        NAME,
+        "added up",
+        [(GATHER, "    dist.all_reduce(whole, group=group)\n")],
+        "the ranks' whole tensors are added, but their",
+    ),
     (NAME, "always float32", [(MINE, "    mine = torch.empty(whole.numel() // size)\n")], "not always float32"),
     (
         NAME,
@@ -30,26 +50,31 @@ BUGS: list = [
         [(MINE, "    mine = torch.empty(whole.numel() // size)\n"), ("gradient / size", "gradient.float() / size")],
         "not always float32",
     ),
-    (NAME, "the job's rank", [("dist.get_rank(group), dist", "dist.get_rank(), dist")], "is the rank in the whole job"),
+    (
+        NAME,
+        "the job's rank",
+        [("dist.get_rank(group), dist", "dist.get_rank(), dist")],
+        r"dist\.get_rank\(\) without the group returns the",
+    ),
     (
         NAME,
         "the gradient gathered too",
         [(GIVE, "    dist.all_gather_into_tensor(gradient, mine, group=group)\n" + GIVE)],
-        "more all-gathers than one step needs",
+        "more all-gathers than a step needs",
     ),
-    (NAME, "the sum", [("gradient / size", "gradient")], "the sum over the ranks, not the mean"),
-    (NAME, "divided twice", [("gradient / size", "gradient / size**2")], "divided by the ranks twice"),
+    (NAME, "the sum", [("gradient / size", "gradient")], "this is the sum over the ranks: the division by"),
+    (NAME, "divided twice", [("gradient / size", "gradient / size**2")], "divided by the number of ranks twice"),
     (NAME, "not reduced", [(MINE + REDUCE, "    mine = gradient.chunk(size)[rank] / size\n")], "nothing is reduced"),
-    (NAME, "not gathered", [(GATHER, "")], "own shard's update alone: nothing is gathered"),
+    (NAME, "not gathered", [(GATHER, "")], "every rank has only its own shard's update: the"),
     (
         NAME,
         "gathered before the step",
         [(STEP + CLEAR + SHARD + GATHER, SHARD + GATHER + STEP + CLEAR)],
-        "gathered before the step has updated",
+        "the gather runs before the step has updated the",
     ),
-    (NAME, "not stepped", [(STEP, "")], "no update"),
-    (NAME, "cleared before the step", [(STEP + CLEAR, CLEAR + STEP)], "no update"),
-    (NAME, "not cleared", [(CLEAR, "")], "the gradient's shard is kept"),
+    (NAME, "not stepped", [(STEP, "")], r"whole is not updated: optimizer\.step\(\) is"),
+    (NAME, "cleared before the step", [(STEP + CLEAR, CLEAR + STEP)], r"whole is not updated: optimizer\.step\(\) is"),
+    (NAME, "not cleared", [(CLEAR, "")], "the shard's gradient is kept until the next"),
     (
         NAME,
         "added to what is there",
@@ -67,14 +92,14 @@ BUGS: list = [
         NAME,
         "each from its start",
         [("mine[at : at + tensor.numel()]", "mine[: tensor.numel()]")],
-        "the beginning of the grad",
+        "each tensor gets the beginning of the shard's",
     ),
     (NAME, "the shard for each", [("mine[at : at + tensor.numel()]", "mine")], "a tensor is one piece of the shard"),
     (
         NAME,
         "the first shard",
         [("whole.chunk(size)[rank]", "whole.chunk(size)[0]")],
-        "every rank brings the first shard",
+        "every rank sends the first shard of whole to",
     ),
     (
         NAME,
@@ -86,7 +111,7 @@ BUGS: list = [
                 "    mine = gradient.chunk(size)[rank]\n",
             )
         ],
-        "twice the bytes of a reduce-scatter",
+        "an all-reduce gives every rank the whole,",
     ),
     (
         NAME,
@@ -98,7 +123,7 @@ BUGS: list = [
                 "        dist.broadcast(part, group_src=src, group=group)\n",
             )
         ],
-        "a broadcast per shard",
+        "you call one broadcast per shard, but one",
     ),
     (NAME, "world's rank", [("dist.get_rank(group)", "dist.get_rank()")], "two groups"),
     (NAME, "no group", [("gradient / size, group=group", "gradient / size")], "group= is missing"),
@@ -108,8 +133,13 @@ BUGS: list = [
         [("gradient / size, group=group", "gradient / size, group=group, async_op=True")],
         "NaN|wait\\(\\)",
     ),
-    (NAME, "another whole", [(GATHER, "    whole = whole.clone()\n" + GATHER)], "nothing is gathered|gathered before"),
-    (NAME, "the wrong way", [("gradient / size", "-gradient / size")], "not against it"),
+    (
+        NAME,
+        "another whole",
+        [(GATHER, "    whole = whole.clone()\n" + GATHER)],
+        "every rank has only its own shard's update: the|the gather runs before the step has updated the",
+    ),
+    (NAME, "the wrong way", [("gradient / size", "-gradient / size")], "updated in the direction of the gradient"),
 ]
 
 DIFFERENT: list = [

@@ -8,10 +8,15 @@ BUGS: list = [
     (NAME, "an all-reduce once", [('"DDP": 2 * G', '"DDP": G')], "an all-reduce is a reduce-scatter and an all-gather"),
     (NAME, "1x with all-reduce", [("2 * G + P", "G + P")], "an all-reduce is a reduce-scatter and an all-gather"),
     (NAME, "parameters all-reduced", [("2 * G + P", "2 * G + 2 * P")], "parameters are gathered, not reduced"),
-    (NAME, "gradients and parameters", [("K * (2 * P + G)", "K * (2 * G + P)")], "exchanged"),
+    (
+        NAME,
+        "gradients and parameters",
+        [("K * (2 * P + G)", "K * (2 * G + P)")],
+        "gradients and parameters are swapped",
+    ),
     (NAME, "rounded", [(SHARE, "share = (ranks - 1) // ranks")], "rounds it down"),
     (NAME, "not returned", [("return {", "found = {")], "a return is missing"),
-    (NAME, "other names", [('"ZeRO-3":', '"zero3":')], "letter by letter"),
+    (NAME, "other names", [('"ZeRO-3":', '"zero3":')], "use the exact names of the schemes from the"),
 ]
 
 DIFFERENT: list = [

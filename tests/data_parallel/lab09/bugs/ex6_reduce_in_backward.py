@@ -25,7 +25,7 @@ BUGS: list = [
             ("mine = torch.empty_like(shards[number])", "mine = shards[number]"),
             (WORK, "        mine = flat.chunk(size)[dist.get_rank(group)]\n" + WORK),
         ],
-        "a slice keeps all that it is cut from",
+        r"reduce-scatter into torch\.empty_like\(shard\),",
     ),
     (
         NAME,
@@ -34,7 +34,7 @@ BUGS: list = [
             ("    started = []\n", "    started, kept = [], []\n"),
             (DROP, "        kept.append([p.grad for p in buckets[number]])\n" + DROP),
         ],
-        "in a list or a buffer of your own",
+        "a list or a buffer of your own still holds",
     ),
     (
         NAME,
@@ -43,7 +43,7 @@ BUGS: list = [
             ("    started = []\n", "    started, kept = [], []\n"),
             (DROP, "        kept.append(iter([p.grad for p in buckets[number]]))\n" + DROP),
         ],
-        "in a list or a buffer of your own",
+        "a list or a buffer of your own still holds",
     ),
     (
         NAME,
@@ -52,15 +52,20 @@ BUGS: list = [
             ("    started = []\n", "    started, flats = [], {}\n"),
             (WORK, "        flats[number] = flat\n" + WORK),
         ],
-        "in a list or a buffer of your own",
+        "a list or a buffer of your own still holds",
     ),
     (
         NAME,
         "always the last shard",
         [("started.append((shards[number], ", "started.append((shards[-1], ")],
-        "and goes to that",
+        "the received part has the size of its own",
     ),
-    (NAME, "elements are counted", [("len(bucket) for", "sum(p.numel() for p in bucket) for")], "was never full"),
+    (
+        NAME,
+        "elements are counted",
+        [("len(bucket) for", "sum(p.numel() for p in bucket) for")],
+        "a bucket never filled, in the first pass or a",
+    ),
     (
         NAME,
         "received into shard.grad",
@@ -68,7 +73,7 @@ BUGS: list = [
             ("    started = []\n", "    started = []\n    buffers = [torch.empty_like(s) for s in shards]\n"),
             ("torch.empty_like(shards[number])", "buffers[number]"),
         ],
-        "the next pass is received into",
+        "the next pass receives into the tensor that is",
     ),
     (
         NAME,
@@ -79,27 +84,37 @@ BUGS: list = [
                 "torch.cat([flat, flat[: size * mine.numel() - flat.numel()]])",
             )
         ],
-        "there stands something else",
+        "the padding after the last gradient must be",
     ),
-    (NAME, "the sum", [(") / size\n", ")\n")], "the sum over the ranks, not the mean"),
-    (NAME, "divided twice", [(") / size\n", ") / size**2\n")], "divided by the ranks twice"),
-    (NAME, "count not begun anew", [(AGAIN, "")], "before all of its gradients are there"),
+    (NAME, "the sum", [(") / size\n", ")\n")], "this is the sum over the ranks: the division by"),
+    (NAME, "divided twice", [(") / size\n", ") / size**2\n")], "divided by the number of ranks twice"),
+    (NAME, "count not begun anew", [(AGAIN, "")], "a bucket is sent before all its gradients have"),
     (
         NAME,
         "count not begun anew, exact",
         [(AGAIN, ""), ("missing[number] > 0", "missing[number] != 0")],
-        "was never full",
+        "a bucket never filled, in the first pass or a",
     ),
-    (NAME, "whole gradients stay", [(DROP, "")], "lets go of its gradient"),
-    (NAME, "zeroed, not dropped", [("p.grad = None", "p.grad.zero_()")], "lets go of its gradient"),
+    (NAME, "whole gradients stay", [(DROP, "")], r"set p\.grad = None to release a gradient once it"),
+    (
+        NAME,
+        "zeroed, not dropped",
+        [("p.grad = None", "p.grad.zero_()")],
+        r"set p\.grad = None to release a gradient once it",
+    ),
     (
         NAME,
         "one gradient alone",
         [("        if missing[number] > 0:\n            return\n", "")],
-        "before all of its gradients",
+        "a bucket is sent before all its gradients have",
     ),
-    (NAME, "waited for in the hook", [(WORK, WORK + "        work.wait()\n")], "in the hook it holds up backward"),
-    (NAME, "synchronous", [(", async_op=True)", ")"), (WAIT, "")], "async_op=True starts it"),
+    (
+        NAME,
+        "waited for in the hook",
+        [(WORK, WORK + "        work.wait()\n")],
+        r"call wait\(\) in finish\(\), because a wait in the",
+    ),
+    (NAME, "synchronous", [(", async_op=True)", ")"), (WAIT, "")], "async_op=True starts the collective without"),
     (
         NAME,
         "synchronous, waited for",
@@ -107,13 +122,13 @@ BUGS: list = [
         "without it the call itself waits",
     ),
     (NAME, "never waited", [(WAIT, "")], "is never waited for"),
-    (NAME, "overwritten", [(ADD, "shard.grad = mine")], "the last pass alone"),
-    (NAME, "not forgotten", [(CLEAR, "")], "has to forget what has arrived"),
+    (NAME, "overwritten", [(ADD, "shard.grad = mine")], "only the last pass counts: each pass must add"),
+    (NAME, "not forgotten", [(CLEAR, "")], r"finish\(\) adds the result of an earlier pass"),
     (
         NAME,
         "padding in front",
         [("(0, size * mine.numel() - flat.numel())", "(size * mine.numel() - flat.numel(), 0)")],
-        "zeros stand in front",
+        "the zeros are in front, but belong after the",
     ),
     (NAME, "not padded", [(PAD, "")], "as large as all outputs together|equal"),
     (
@@ -126,7 +141,7 @@ BUGS: list = [
                 "        mine = flat.chunk(size)[dist.get_rank(group)]\n",
             )
         ],
-        "twice the bytes",
+        "an all-reduce gives every rank the whole,|you add shards padded with zeros, which sends",
     ),
     (
         NAME,
@@ -138,7 +153,7 @@ BUGS: list = [
         NAME,
         "order of arrival",
         [("for p in buckets[number]]", "for p in reversed(buckets[number])]")],
-        "the order of their arrival",
+        "the gradients are concatenated in order of",
     ),
     (
         NAME,
@@ -152,12 +167,12 @@ BUGS: list = [
         ],
         "nothing is reduced",
     ),
-    (NAME, "freed before it is read", [(FLAT + DROP, DROP + FLAT)], "comes before the gradient has been copied"),
+    (NAME, "freed before it is read", [(FLAT + DROP, DROP + FLAT)], r"p\.grad = None runs before the gradient is"),
     (
         NAME,
         "freed on arrival",
         [("        missing[number] -= 1\n", "        parameter.grad = None\n        missing[number] -= 1\n")],
-        "comes before the gradient has been copied",
+        r"p\.grad = None runs before the gradient is",
     ),
     (
         NAME,
@@ -170,7 +185,7 @@ BUGS: list = [
             ),
             (AGAIN, "        missing.clear()\n"),
         ],
-        "each bucket counts its own",
+        "a bucket is sent before all its gradients have",
     ),
     (
         NAME,
@@ -181,7 +196,7 @@ BUGS: list = [
                 "        if parameter is not buckets[number][0]:",
             )
         ],
-        "the last to arrive may be any of them",
+        "expect any parameter to be the last",
     ),
     (
         NAME,
@@ -205,8 +220,8 @@ BUGS: list = [
         "here the shard's",
     ),
     (NAME, "changed under way", [(WORK, WORK + "        flat.zero_()\n")], "belongs to the collective"),
-    (NAME, "not handed over", [(ADD, "mine += 0")], "finish\\(\\) has to put the result there"),
-    (NAME, "added to the parameters", [(ADD, "shard.data += mine")], "finish\\(\\) has to put the result there"),
+    (NAME, "not handed over", [(ADD, "mine += 0")], r"finish\(\) must store the result in \.grad"),
+    (NAME, "added to the parameters", [(ADD, "shard.data += mine")], r"finish\(\) must store the result in \.grad"),
 ]
 
 DIFFERENT: list = [

@@ -18,26 +18,26 @@ FIRST = "        p.register_post_accumulate_grad_hook(arrived)\n    free()\n"
 
 ON_EACH = "    for p in parameters:\n" + FIRST.removesuffix("    free()\n")
 ON_MODULE = "    module.register_full_backward_hook(arrived)\n"
-EARLY = "Likely cause: gradients are collected before all of them are there: only the last to arrive may start it"
+EARLY = "Likely cause: you collect gradients before all of them have arrived: only the last to arrive may trigger it"
 
 BUGS: list = [
     (
         NAME,
         "free frees nothing",
         [("        whole.untyped_storage().resize_(0)\n", "        pass\n")],
-        "and to free: whole",
+        r"call free\(\) at the end too, and let it release",
     ),
     (
         NAME,
         "whole's own part is gathered",
         [("shard.detach(), group", "whole.chunk(size)[rank], group")],
-        "shard is what stays, and what is sent",
+        "whole was freed, and its new memory contains no",
     ),
     (
         NAME,
         "free returns something",
         [("        whole.untyped_storage().resize_(0)\n", "        return whole.untyped_storage().resize_(0)\n")],
-        "becomes the output",
+        "PyTorch uses the return value of a forward hook",
     ),
     (
         NAME,
@@ -64,15 +64,15 @@ BUGS: list = [
             ("def arrived(parameter)", "def arrived(*_)"),
             (ON_EACH, ON_MODULE.replace("backward_hook", "backward_pre_hook")),
         ],
-        "Likely cause: register_full_backward_pre_hook comes before the gradients",
+        "Likely cause: register_full_backward_pre_hook runs before the gradients",
     ),
     (NAME, "sent by the first to arrive", [(WAITS, "")], EARLY + "$"),
-    (NAME, "what has arrived is not cleared", [("        here.clear()\n", "")], EARLY + ", and what tells"),
+    (NAME, "what has arrived is not cleared", [("        here.clear()\n", "")], EARLY + ", and the count"),
     (
         NAME,
         "let go of before they are read",
         [("        flat = torch.cat", DROP + "        flat = torch.cat")],
-        "Likely cause: a .grad that is None: it was let go of before it was read",
+        "Likely cause: a .grad is None: it was released before it was read",
     ),
     (
         NAME,
@@ -81,13 +81,13 @@ BUGS: list = [
             ("    here = []\n", "    here = []\n    old = shard.detach().clone()\n"),
             ("(whole, shard.detach(),", "(whole, old,"),
         ],
-        "the optimizer changes shard",
+        "you gather the initial values, but the",
     ),
     (
         NAME,
         "gathered after backward",
         [("register_full_backward_pre_hook", "register_full_backward_hook")],
-        "is called after the module's backward",
+        "register_full_backward_hook runs after the",
     ),
     (
         NAME,
@@ -105,7 +105,7 @@ BUGS: list = [
                 "        history.append(flat)\n        mine = torch.empty_like(shard)\n",
             ),
         ],
-        "in a list or a buffer of your own",
+        "a list or a buffer of your own still holds",
     ),
     (
         NAME,
@@ -118,15 +118,15 @@ BUGS: list = [
             ("    module.register_forward_hook", "        m.register_forward_hook"),
             ("    module.register_full_backward", "        m.register_full_backward"),
         ],
-        "as by hooks on its parts",
+        "the gather does not fill whole, or whole is",
     ),
     (
         NAME,
         "a view of the whole gradient",
         [("mine = torch.empty_like(shard)", "mine = flat.chunk(size)[rank]")],
-        "a slice keeps all that it is cut from",
+        r"reduce-scatter into torch\.empty_like\(shard\),",
     ),
-    (NAME, "no memory for the gather", [(RESIZE, "")], "comes before the gather"),
+    (NAME, "no memory for the gather", [(RESIZE, "")], r"call resize_\(whole\.nbytes\) before the gather,"),
     (
         NAME,
         "the first parameter's hook alone",
@@ -137,7 +137,7 @@ BUGS: list = [
                 "    for p in parameters[:1]:\n        p.register_post",
             ),
         ],
-        "before all of them are there",
+        "you collect gradients before all of them have",
     ),
     (
         NAME,
@@ -149,15 +149,30 @@ BUGS: list = [
                 "    for p in parameters[-1:]:\n        p.register_post",
             ),
         ],
-        "before all of them are there",
+        "you collect gradients before all of them have",
     ),
     (NAME, "a view of whole", [(SHARD, "nn.Parameter(whole.chunk(size)[rank])")], "is a view of whole"),
     (NAME, "the first part", [("chunk(size)[rank]", "chunk(size)[0]")], "every rank has the first part"),
-    (NAME, "not freed at first", [(FIRST, FIRST.replace("    free()\n", ""))], "to be called at the end as well"),
-    (NAME, "not freed after forward", [(HOOKS[1], "")], "a forward hook frees it"),
-    (NAME, "not freed after backward", [(LAST, "            p.grad = None\n")], "the weights have done their work"),
-    (NAME, "not gathered for forward", [(HOOKS[0], "")], "a forward pre-hook gathers it"),
-    (NAME, "not gathered for backward", [(HOOKS[2], "")], "nothing is gathered in the backward pass|freed"),
+    (
+        NAME,
+        "not freed at first",
+        [(FIRST, FIRST.replace("    free()\n", ""))],
+        r"call free\(\) at the end too, and let it release",
+    ),
+    (
+        NAME,
+        "not freed after forward",
+        [(HOOKS[1], "")],
+        "a forward hook must free it|a forward hook must free it before the next",
+    ),
+    (
+        NAME,
+        "not freed after backward",
+        [(LAST, "            p.grad = None\n")],
+        "the weights are no longer needed after the last",
+    ),
+    (NAME, "not gathered for forward", [(HOOKS[0], "")], "a forward pre-hook must gather it"),
+    (NAME, "not gathered for backward", [(HOOKS[2], "")], "gathers nothing in the backward pass|freed"),
     (
         NAME,
         "freed by a backward hook",
@@ -174,21 +189,21 @@ BUGS: list = [
         NAME,
         "the sum",
         [("for p in parameters]) / size", "for p in parameters])")],
-        "the sum over the ranks, not the mean",
+        "this is the sum over the ranks: the division by",
     ),
-    (NAME, "overwritten", [(ADD, "shard.grad = mine")], "the last pass alone"),
-    (NAME, "whole gradients stay", [(DROP, "")], "p.grad = None lets go"),
+    (NAME, "overwritten", [(ADD, "shard.grad = mine")], "only the last pass counts: each pass must add"),
+    (NAME, "whole gradients stay", [(DROP, "")], r"set p\.grad = None to release a gradient"),
     (
         NAME,
         "not padded",
         [("        flat = nn.functional.pad(flat, (0, whole.numel() - flat.numel()))\n", "")],
-        "whole's padding|outputs",
+        "pad the gradients to the size of whole, n",
     ),
     (
         NAME,
         "padding in front",
         [("(0, whole.numel() - flat.numel())", "(whole.numel() - flat.numel(), 0)")],
-        "zeros stand in front",
+        "the zeros are in front, but belong after the",
     ),
     (
         NAME,
@@ -199,16 +214,21 @@ BUGS: list = [
                 "        dist.all_reduce(flat, group=group)\n        mine = flat.chunk(size)[rank].clone()\n",
             )
         ],
-        "twice the bytes",
+        "an all-reduce gives every rank the whole,|you add shards padded with zeros, which sends",
     ),
     (
         NAME,
         "order of arrival",
         [("for p in parameters]) / size", "for p in parameters[::-1]]) / size")],
-        "order of their arrival",
+        "gradients are in order of arrival, or reversed,",
     ),
-    (NAME, "hooks without arguments", [("def free(*_):", "def free():")], "hooks are called with the module"),
-    (NAME, "gradient kept as mine alone", [(ADD, "mine += 0")], "belongs into shard.grad"),
+    (
+        NAME,
+        "hooks without arguments",
+        [("def free(*_):", "def free():")],
+        "PyTorch calls hooks with the module and more",
+    ),
+    (NAME, "gradient kept as mine alone", [(ADD, "mine += 0")], r"store the reduce-scatter's result in shard\.grad"),
 ]
 
 DIFFERENT: list = [

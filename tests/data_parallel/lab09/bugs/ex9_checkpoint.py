@@ -50,13 +50,13 @@ BUGS: list = [
             ("return whole[:numel].clone()", "return nn.Parameter(whole[:numel].clone())"),
             ("import torch.distributed as dist\n", "import torch.distributed as dist\nfrom torch import nn\n"),
         ],
-        "with a graph",
+        "with an autograd graph, or as a parameter",
     ),
     (
         NAME,
         "parts by their number of elements",
         [("value.shape == shard.shape", "value.numel() == shard.numel()")],
-        "one number per tensor",
+        "a single number per tensor is the same on all",
     ),
     (
         NAME,
@@ -67,7 +67,7 @@ BUGS: list = [
                 "else value.item()\n            for name, value in optimizer.state[shard]",
             )
         ],
-        "makes a number of a tensor",
+        r"\.item\(\) converts a tensor into a number, but",
     ),
     (
         NAME,
@@ -78,14 +78,24 @@ BUGS: list = [
                 "        def gather(part):\n            if size == 1:\n                return part.data[:numel]\n",
             )
         ],
-        "changes as training goes on",
+        "returns a state that changes when training",
     ),
     (NAME, "always float32", [("part.new_empty(size", "torch.empty(size")], "not always float32"),
     (NAME, "only save", [("return save, load", "return save")], "rank 0 returned <function"),
-    (NAME, "padding is saved", [(CUT, "return whole")], "the padding is in it"),
-    (NAME, "the shard is saved", [("gather(shard)}"[:-1], "shard.detach().clone()")], "this rank's shard alone"),
-    (NAME, "states are not gathered", [(ENTRY, "value.clone()")], "this rank's shard alone"),
-    (NAME, "the step is gathered", [(ENTRY, "gather(value.reshape(-1))")], "one number per tensor"),
+    (NAME, "padding is saved", [(CUT, "return whole")], "it contains the padding, which differs on"),
+    (
+        NAME,
+        "the shard is saved",
+        [("gather(shard)}"[:-1], "shard.detach().clone()")],
+        "this is only this rank's shard: the gather is",
+    ),
+    (NAME, "states are not gathered", [(ENTRY, "value.clone()")], "this is only this rank's shard: the gather is"),
+    (
+        NAME,
+        "the step is gathered",
+        [(ENTRY, "gather(value.reshape(-1))")],
+        "a single number per tensor is the same on all",
+    ),
     (
         NAME,
         "the step is shared",
@@ -95,7 +105,7 @@ BUGS: list = [
                 "else value\n            for name, value in optimizer",
             )
         ],
-        "changes as training goes on(.|\n)*clone",
+        "changes when training continues(.|\n)*clone",
     ),
     (
         NAME,
@@ -103,12 +113,17 @@ BUGS: list = [
         [("optimizer.state[shard].items()\n", "optimizer.state[shard].items() if value.ndim\n")],
         "'optimizer' has",
     ),
-    (NAME, "cut in front", [(CUT, "return whole[len(whole) - numel :].clone()")], "cut off in front"),
+    (
+        NAME,
+        "cut in front",
+        [(CUT, "return whole[len(whole) - numel :].clone()")],
+        "you cut elements off at the front, but the",
+    ),
     (
         NAME,
         "loaded by 4 ranks",
         [(PART, "return torch.nn.functional.pad(whole, (0, -numel % 4)).chunk(4)[rank].clone()")],
-        "what other numbers of ranks have",
+        "the part for another number of ranks",
     ),
     (
         NAME,
@@ -116,7 +131,7 @@ BUGS: list = [
         [("padded.chunk(size)[rank]", "padded.chunk(size)[0]")],
         "every rank loads the first part",
     ),
-    (NAME, "no padding", [(PADDED, "            padded = whole\n")], "padding included"),
+    (NAME, "no padding", [(PADDED, "            padded = whole\n")], r"a part has shard\.numel\(\) elements on every"),
     (
         NAME,
         "padding in front",
@@ -127,7 +142,7 @@ BUGS: list = [
         NAME,
         "padding of ones",
         [("size * shard.numel() - numel))", "size * shard.numel() - numel), value=1.0)")],
-        "padding is 0",
+        "fill the padding after the last element with 0",
     ),
     (
         NAME,
@@ -136,14 +151,19 @@ BUGS: list = [
         "optimizer.state\\[shard\\] has \\[\\]",
     ),
     (NAME, "parameters are not loaded", [(COPY, 'part(state["parameters"])')], "nothing is loaded into it"),
-    (NAME, "states are loaded whole", [(LOADED, "value.clone()")], "neither the whole"),
+    (NAME, "states are loaded whole", [(LOADED, "value.clone()")], r"a part has shard\.numel\(\) elements on every"),
     (
         NAME,
         "the given step is taken",
         [(LOADED, "part(value) if value.ndim == 1 else value")],
-        "changes the state that load.. was given as training goes on",
+        r"changes the state passed to load\(\) when",
     ),
-    (NAME, "by number", [("        optimizer.state[shard] = {", "        optimizer.state[0] = {")], "looked up by"),
+    (
+        NAME,
+        "by number",
+        [("        optimizer.state[shard] = {", "        optimizer.state[0] = {")],
+        r"the optimizer looks up optimizer\.state by shard",
+    ),
     (
         NAME,
         "the entries that a fresh optimizer has",
@@ -155,25 +175,25 @@ BUGS: list = [
                 ),
             )
         ],
-        "the state of a fresh optimizer is empty",
+        r"a fresh optimizer has no state, so load\(\) finds",
     ),
     (
         NAME,
         "into a copy of the entries",
         [("        optimizer.state[shard] = {", "        dict(optimizer.state[shard])['all'] = {")],
-        "Likely cause: nothing that load.. does reaches optimizer.state.shard.$",
+        "Likely cause: load.. never changes optimizer.state.shard.$",
     ),
     (
         NAME,
         "only the optimizer is saved",
         [('return {"parameters": gather(shard), "optimizer": state}', "return state")],
-        "is asked for",
+        r": save\(\) returned|; expected the tensor itself",
     ),
     (
         NAME,
         "on rank 0 alone",
         [('return {"parameters": gather(shard)', 'if rank == 0:\n            return {"parameters": gather(shard)')],
-        "deadlock|asked for",
+        r"deadlock|save\(\) returned",
     ),
     (NAME, "not waited for", [("part.detach(), group=group)", "part.detach(), group=group, async_op=True)")], "wait"),
 ]

@@ -1,24 +1,23 @@
-"""Lab 09, exercise 10: the reference of the transfer exercise, which students do not get."""
+"""Lab 09, exercise 10: the reference of the transfer exercise, kept out of student copies."""
 
 import torch
 import torch.distributed as dist
 
 
 def hybrid_step(whole, gradients, optimizer, shard, max_norm, shard_group, replica_group):
-    """A step with shards inside a node and replicas between nodes; returns the gradient's norm, ().
+    """Run one step with shards inside a node and replicas across nodes; return the norm, ().
 
-    There are as many nodes as replica_group has ranks. shard_group: the ranks of this node, among
-    which states are cut; replica_group: those that hold the same shard, one per node. whole: (n,),
-    all parameters, the same on all ranks; the size of shard_group divides n. shard: an
-    nn.Parameter of (n / size,), this rank's part of whole and its memory, rank 0 of shard_group
-    having the first; optimizer, one of torch.optim, is over [shard]. gradients: an iterator over
-    this rank's whole gradients, (n,), one per micro-batch, 1 or more; each may be overwritten, and
-    at most one of them is kept at a time.
-    Afterwards whole is updated on all ranks with the mean over all ranks and micro-batches,
-    clipped as in exercise 8 to max_norm, and shard.grad is None. The norm is that of the mean,
-    before clipping. Links between nodes are slow: per step, whatever the number of micro-batches,
-    one all-reduce of a shard crosses them, and nothing else. Inside a node nothing is sent in
-    vain.
+    shard_group: the ranks of this node, which partition the states. replica_group: the ranks that
+    hold the same shard, one per node. whole: (n,), all parameters, identical on all ranks; n is a
+    multiple of the size of shard_group. shard: an nn.Parameter of (n / size,), this rank's part of
+    whole, with whole's memory; rank 0 of shard_group owns the first part. optimizer: an optimizer
+    from torch.optim over [shard]. gradients: an iterator over this rank's whole gradients (n,), one
+    per micro-batch, at least one. You may overwrite them; keep at most one at a time.
+    After the step, whole is updated on all ranks with the mean over all ranks and micro-batches,
+    clipped to max_norm as in exercise 8, and shard.grad is None. Return the norm of the mean
+    gradient before clipping. Links between nodes are slow: per step, send only one all-reduce of
+    one shard across them, however many micro-batches there are. Inside a node, send no more
+    than necessary.
     """
     ### BEGIN SOLUTION
     total, count = torch.zeros_like(shard.data), 0
