@@ -58,10 +58,10 @@ def in_the_race() -> list[float]:
 TABLE = Table(
     claims=(
         Claim("matrices has 65,536 bytes", lambda: 128 * 128 * torch.float32.itemsize),
-        Claim("six matrices of 2048² in float16 are 48 MiB", lambda: 6 * 2048**2 * FLOAT16 / MIB),
+        Claim("Six matrices of 2048² in float16 are 48 MiB", lambda: 6 * 2048**2 * FLOAT16 / MIB),
         Claim("L2 holds 60 MiB", lambda: H200.l2_bytes / MIB),
         Claim("misses 272 times", lambda: tile_misses(in_groups(16, 16, 1), capacity=8, wave=16)),
-        Claim("and 4 takes 2% more", lambda: (4, more_than_the_best(16384)[4])),
+        Claim("Groups of 4 take 2% more", lambda: (4, more_than_the_best(16384)[4])),
         Claim("take 17 and 14% more", lambda: [more_than_the_best(16384)[group] for group in (1, 2)]),
         Claim("all of A, 128 MiB", lambda: 8192**2 * FLOAT16 / MIB),
         Claim("takes 8% more time than the fastest", slowest_order),
@@ -79,7 +79,7 @@ TABLE = Table(
     ),
     given=(
         Given("1 kB is 1,000 bytes", "a definition"),
-        Given("are 25 ms after a rest", "what the recorded measurement does"),
-        Given("may take 700 W", "the limit of power in NVIDIA's datasheet of the H200"),
+        Given("takes 25 ms after a rest", "what the recorded measurement does"),
+        Given("may draw 700 W", "the limit of power in NVIDIA's datasheet of the H200"),
     ),
 )

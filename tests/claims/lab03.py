@@ -124,10 +124,10 @@ def worst_twentieth() -> list[float]:
 TABLE = Table(
     claims=(
         Claim(
-            "An SM has 228 KiB of the one and 65,536",
+            "SM has 228 KiB of shared memory and 65,536",
             lambda: (H200.shared_bytes_per_sm / KIB, H200.registers_per_sm),
         ),
-        Claim("· 2 bytes per buffer", lambda: FLOAT16),
+        Claim("BLOCK_K · 2 bytes", lambda: FLOAT16),
         Claim(
             "32 registers, and 6,792 bytes",
             lambda: [compiled("sm_80", Config(128, 256, 64, num_warps=4))[name] for name in ("registers", "spills")],
@@ -141,10 +141,10 @@ TABLE = Table(
             lambda: (len(grid()), 100 * 14 / 20, len(exercises.prune(grid(), *N4096, H200))),
         ),
         Claim("(16 float16 are 32 bytes", lambda: (16, 16 * FLOAT16)),
-        Claim("worth 9.8% here", lambda: stale(recorded.held_out(layout="B transposed"))),
-        Claim("win by 9.7%", lambda: stale(recorded.held_out(), "2176")),
+        Claim("configuration is 9.8% slower", lambda: stale(recorded.held_out(layout="B transposed"))),
+        Claim("tiles are 9.7% slower", lambda: stale(recorded.held_out(), "2176")),
         Claim("medians differ by 12.8%", lambda: stale(recorded.held_out(), "1536")),
-        Claim("at most 5.8% between two chips", stale_h100),
+        Claim("differ by at most 5.8%", stale_h100),
         Claim("H200 differ by up to 2%", between_sessions),
         Claim("costs up to 19%", elsewhere_large),
         Claim(
@@ -165,17 +165,17 @@ TABLE = Table(
         ),
         Claim("and 128 bytes of such", lambda: 4 * SECTOR),
         Claim("by 10 and 16%", compiled_ahead),
-        Claim("twenty 7 to 8% or more", worst_twentieth),
+        Claim("loses 7 to 8% or more", worst_twentieth),
         Claim("a gain above 1%", lambda: 100 * tuned.GAIN),
         Claim("sessions differed by up to 2%", between_sessions),
         Claim("it kept was 5.8% higher", held_out_loss),
     ),
     given=(
         Given("median of 25 ms of runs", "what the sweep does"),
-        Given("At most 40% of the", "what the exercise asks for"),
+        Given("at most 40% of the", "what the exercise asks for"),
         Given("within 2% of the best", "the question's own goal"),
         Given("pieces of 16 bytes)", "the longest load of one thread"),
-        Given("below 3% there is", "a threshold that the text sets above the 2%"),
+        Given("differences below 3%", "a threshold that the text sets above the 2%"),
         Given("measures for 25 ms", "what the sweep does"),
         Given("for 25 ms after a rest", "what the recorded measurement does"),
         Given("at multiples of 16 bytes", "the condition that the text looks at"),

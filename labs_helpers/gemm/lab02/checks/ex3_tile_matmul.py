@@ -1,4 +1,4 @@
-"""Exercise 3 of lab 02: the K loop."""
+"""Check exercise 3 of lab 02: the K loop."""
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import check_tensor_cores, numbers, surrounded
