@@ -139,7 +139,7 @@ def test_the_command_refuses_to_time_without_a_gpu(capsys):
         pytest.skip("there is a GPU")
     with pytest.raises(SystemExit):
         sweep.main(["waves"])
-    assert "there is no GPU here" in capsys.readouterr().err
+    assert "this sweep needs a GPU" in capsys.readouterr().err
 
 
 def test_the_command_appends_records_with_where_they_came_from(tmp_path, monkeypatch):
