@@ -46,7 +46,7 @@ def ways(compiled: str | None) -> dict[str, Way]:
         found["_addmm_activation"] = lambda a, b, c: torch._addmm_activation(c, a, b)
     if compiled == "dynamic":
         torch._dynamo.reset()
-        # fullgraph: an error, and not eager mode without a word, should the limit of recompilations be reached.
+        # fullgraph raises an error at the limit of recompilations, instead of falling back to eager mode silently.
         found[f"{COMPILED}, changing sizes"] = torch.compile(formula, dynamic=True, fullgraph=True)
     if compiled == "static":
         found[COMPILED] = torch.compile(formula, dynamic=False)

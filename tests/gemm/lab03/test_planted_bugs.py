@@ -15,7 +15,7 @@ SEARCH = """config, times = grid_search(
 PUT = "            if config is not None:\n                cache.put(key_of(*shape), config, times[config])\n"
 CUT = "kept[: min(20, 2 * len(configs) // 5)]"
 COUNT = "waves(M, N, config, chip.multiprocessors)[1]"
-HALF = "Likely cause: a wave takes its whole time[^;]*$"
+HALF = "Likely cause: a wave takes the same time(?!.*; or: ).*$"
 
 BUGS = [
     # resources
