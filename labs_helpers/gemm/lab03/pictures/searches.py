@@ -65,7 +65,7 @@ def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
     """Draw the table of `elsewhere`. prediction: a Prediction of its largest number."""
     table = elsewhere(measured, kernel)
     worst, large = float(np.nanmax(table.to_numpy())), float(np.nanmax(table.iloc[1:, 1:].to_numpy()))
-    title = f"Another shape's configuration takes up to {worst:.2f}× the best time"
+    title = f"Another shape's choice takes up to {worst:.2f}× the best time"
     fig, (ax,) = figures.panels(title, [""], 8.2, 5)
     figures.write_below(fig, f"{recorded(measured)}; among the large shapes up to {large:.2f}×")
     draw_table(ax, table, ".2f", "Reds", 1, max(1.5, worst), dark=lambda ratio: ratio > 1.6)
@@ -203,10 +203,10 @@ def draw_kept(losses: dict, goal: float = 0.01):
     best = min(first, key=first.__getitem__, default=None)
     title = f"No pruner comes within {goal:.0%} of the best at the worst shape"
     if best is not None:
-        title = f"{best.capitalize()} comes within {goal:.0%} of the best after {first[best]}"
+        title = f"{best.capitalize()} comes within {goal:.0%} of the best after {first[best]} measurements"
     fig, ax = figures.new(title, width=8.2)
     counts = "; ".join(f"{name} {first.get(name, 'never')}" for name in losses)
-    figures.write_below(fig, f"measurements until within {goal:.0%} of the best at the worst shape: {counts}")
+    figures.write_below(fig, f"measurements until within {goal:.0%}: {counts}")
     for name, values in losses.items():
         ax.plot(np.arange(1, values.shape[1] + 1), 100 * values.max(0), label=name, markersize=4)
     ax.set(xlabel="configurations measured, in the pruner's order", ylabel="% slower than the best, worst shape")
