@@ -157,7 +157,10 @@ TABLE = Table(
         Claim("was 2% below that of", lambda: 100 * (1 - swept_4096()[1] / swept_4096()[0])),
         Claim("A gain of 2% from", lambda: 100 * (1 - swept_4096()[1] / swept_4096()[0])),
         Claim("stays 5.8% above the least", held_out_loss),
-        Claim("reaches 585 TFLOP/s here and 668", lambda: (ladder("fused_matmul, portable kernel"), tflops(swept_4096()[0]))),
+        Claim(
+            "reaches 585 TFLOP/s here and 668",
+            lambda: (ladder("fused_matmul, portable kernel"), tflops(swept_4096()[0])),
+        ),
         Claim("gains 7% on average", lambda: 100 * (np.exp(np.log(drawn()["ratio"]).mean()) - 1)),
         Claim(
             "and at 23 of 128 shapes it is more than 2% slower",
