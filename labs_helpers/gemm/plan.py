@@ -29,7 +29,7 @@ from labs_helpers.measure.machine import prepare_triton, this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 MOST_KNOWN = 4096  # the largest number of plans to remember
-NARROW_ROWS = 64  # with at most so many rows, narrow operands are not copied
+NARROW_ROWS = 64  # up to this many rows, narrow operands are not copied
 _known: dict[tuple[Any, ...] | None, Plan] = {}
 
 

@@ -1,4 +1,4 @@
-"""What the numbers in lab 03's text come from."""
+"""Compute the numbers in lab 03's text."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def compiled(target: str, config: Config) -> dict:
 
 
 def swept_4096() -> tuple[float, float]:
-    """ms of `default_config` and of the winner in the sweep at 4096³."""
+    """Return the ms of `default_config` and of the best configuration in the sweep at 4096³."""
     bench = Recorded(recorded.measured(), "fused_matmul", N4096)
     return bench.time(default_config(*N4096, torch.float16, "sm_90")), bench.best()[1]
 
 
 @cache
 def again(kernel: str, how: str) -> dict:
-    """The record of one kernel at 4096³, timed in one of three ways."""
+    """Return the record of one kernel at 4096³, timed in one of three ways."""
     return recorded.long_runs().query("kernel == @kernel and how == @how").iloc[-1].to_dict()
 
 
@@ -49,7 +49,7 @@ def tflops(ms: float) -> float:
 
 
 def slower_for_long() -> list[float]:
-    """By how many percent the rate falls in a run of a second, at the least and at the most."""
+    """Return the smallest and largest percentage by which a rate falls in a run of a second."""
     fallen = [
         100 * (1 - again(kernel, "short")["median_ms"] / again(kernel, "long")["median_ms"])
         for kernel in (ALONE, DEFAULT, WINNER)
@@ -58,25 +58,25 @@ def slower_for_long() -> list[float]:
 
 
 def between_sessions() -> float:
-    """By how many percent the sweep's medians differ from those of the other session, at the most."""
+    """Return the largest percentage by which the sweep's medians differ from those of the other session."""
     times = zip(swept_4096(), (DEFAULT, WINNER), strict=True)
     return max(100 * abs(ms / again(kernel, "short")["median_ms"] - 1) for ms, kernel in times)
 
 
 def winner_1536() -> list[float]:
-    """The best at 1536³: BLOCK_M, BLOCK_N, KiB of shared memory, percent of what a program may have."""
+    """Return BLOCK_M, BLOCK_N, KiB of shared memory and percent of a program's limit of the best at 1536³."""
     best, _ = Recorded(recorded.held_out(), "fused_matmul", (1536,) * 3).best()
     shared = compiled("sm_90", best)["shared"]
     return [best.BLOCK_M, best.BLOCK_N, shared / KIB, 100 * shared / H200.shared_bytes_per_block]
 
 
 def held_out_loss() -> float:
-    """% by which the best that the rule keeps is above the best of all, at the worst held-out shape."""
+    """Return the % by which the best kept configuration exceeds the best of all at the worst held-out shape."""
     return 100 * pictures.kept_losses(recorded.held_out(), exercises.prune, H200)[:, -1].max()
 
 
 def stale(frame, at: str = "") -> float:
-    """% that the H200's remembered winners lose on other records, at the most, or at one shape."""
+    """Return the largest % that the H200's remembered configurations lose on other records, or at one shape."""
     table = pictures.stale(recorded.measured(), {"": frame})
     return 100 * table[table["run at"].str.contains(at)]["slower by"].max()
 
@@ -86,25 +86,25 @@ def stale_h100() -> float:
 
 
 def elsewhere_large() -> float:
-    """% that another large shape's configuration costs, at the most."""
+    """Return the largest % that another large shape's configuration costs."""
     return 100 * (pictures.elsewhere(recorded.measured()).iloc[1:, 1:].max().max() - 1)
 
 
 def ladder(name: str) -> float:
-    """TFLOP/s in the ladder at 4096³."""
+    """Return the TFLOP/s of a candidate in the ladder at 4096³."""
     rows = study.load("nvidia-h200").query("M == 4096 and N == 4096 and K == 4096 and not graph and name == @name")
     return tflops(rows["median_ms"].iloc[-1])
 
 
 @cache
 def drawn():
-    """The ratios at random aligned shapes, replayed from graphs."""
+    """Return the ratios at random aligned shapes, timed from graphs."""
     rows = random_study.ratios(random_study.load("nvidia-h200"))
     return rows[(rows["shape"] == "aligned") & rows["graph"].astype(bool)]
 
 
 def compiled_ahead() -> list[float]:
-    """% by which torch.compile for one shape is ahead at unaligned shapes, from graphs, where it is."""
+    """Return the % by which torch.compile for one shape is ahead, at unaligned shapes from graphs where it is."""
     rows = random_study.load("nvidia-h200").query("shape == 'unaligned' and graph == True and autotuned == True")
     ms = rows.pivot_table("median_ms", "index", "name")
     best = ms.filter(like=random_study.COMPILED).min(axis=1)
@@ -112,7 +112,7 @@ def compiled_ahead() -> list[float]:
 
 
 def worst_twentieth() -> list[float]:
-    """% that the model's choice loses at one shape in twenty or more, on the two GPUs."""
+    """Return the % that the model's choice loses or exceeds at one shape in twenty, on the two GPUs."""
     found = []
     for slug in ("nvidia-h200", "nvidia-h100-80gb-hbm3"):
         sweep = results.load(results.path_for("gemm-hopper-tuning", slug))

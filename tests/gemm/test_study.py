@@ -1,4 +1,4 @@
-"""The study measures what is right and nothing else, and its figures draw what is recorded."""
+"""Test that the study times only correct candidates, and that its figures draw the record."""
 
 import pandas
 import pytest

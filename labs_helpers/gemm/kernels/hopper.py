@@ -14,7 +14,7 @@ from labs_helpers.measure.machine import this_machine
 
 PANEL = 64  # columns of B, C and D that the kernel moves at a time
 WIDTHS = (64, 128, 192, 256)  # widths of tiles; wider ones need more registers than a consumer has
-FEW_ROWS = 128  # with at most so many rows, loads of B dominate the time, and a separate model predicts it
+FEW_ROWS = 128  # up to this many rows, loads of B dominate the time, and a separate model predicts it
 
 
 @dataclass(frozen=True)

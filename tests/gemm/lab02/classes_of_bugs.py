@@ -1,4 +1,4 @@
-"""Mistakes of lab 02 by their kind: inputs changed, default blocks only, strides, PyTorch's work, values, orders."""
+"""Planted bugs of lab 02 by kind: changed inputs, default blocks only, strides, PyTorch's work, values, orders."""
 
 DOT = 'acc = tl.dot(a, b, acc, input_precision="ieee")'
 ZEROS = "tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)"
@@ -13,12 +13,12 @@ KEEPS, KEPT = "import torch\n", "KEPT = {}\n"
 PLACE, COLUMN = "first_row + place % group_rows", "place // group_rows"
 
 MORE_BUGS = [
-    # what was given is changed or returned
+    # an input is changed or returned
     ("copy_tiles", "y is x", [("torch.empty((M, N), dtype=x.dtype, device=x.device)", "x")], "in the memory of x"),
     ("copy_tiles", "x emptied", [("    return y", "    x.zero_()\n    return y")], "x, which was given"),
     ("tile_matmul", "A scaled in place", [(RETURN, f"    a.mul_(2)\n{RETURN}")], "was changed"),
     ("matmul_add_relu", "D is C", [(EMPTY, "c")], "in the memory of c"),
-    # right for the default blocks alone
+    # right only for the default blocks
     ("copy_tiles", "rows times 32", [("program_id(0) * BLOCK_M", "program_id(0) * 32")], "begins at row 16"),
     ("tile_matmul", "accumulator turned", [(ZEROS, "tl.zeros((BLOCK_N, BLOCK_M), tl.float32)")], "or not BLOCK_M"),
     ("tile_matmul", "K in steps of 32", [("range(0, K, BLOCK_K)", "range(0, K, 32)")], "k = 32 on; this step"),
@@ -66,7 +66,7 @@ MORE_BUGS = [
         [("    return order\n", "    order[:, 0] = order[:, 0] + 0\n    return order\n")],
         "lets PyTorch work",
     ),
-    # values that provoke, and formulas
+    # extreme values, and formulas
     ("silu_matmul", "exp(x)", [(SILU, "x * tl.exp(x) / (1.0 + tl.exp(x))")], "infinite in float32 for x > 88.7"),
     ("silu_matmul", "sigmoid without bias", [(SILU, "x / (1.0 + tl.exp(-acc))")], "bias is not in the sigmoid"),
     ("silu_matmul", "rounded early", [("x = acc +", "x = (acc +"), ("[None, :]\n    silu", "[None, :]).to(d_ptr.dtype."

@@ -1,4 +1,4 @@
-"""Each check of lab 02 names the mistakes that people make, and accepts right answers written differently."""
+"""Test that lab 02's checks name common mistakes, and accept correct answers that are written differently."""
 
 import pytest
 
@@ -434,7 +434,7 @@ DIFFERENT = [
 
 @pytest.fixture(autouse=True)
 def without_a_solver(request, monkeypatch):
-    """triton-viz's sanitizer takes two seconds; one bug is told with it."""
+    """Skip triton-viz's sanitizer, which takes two seconds, for all bugs but one."""
     if "no K mask on A" not in request.node.name:
         monkeypatch.setattr("labs_helpers.course.verdict.sanitizer.sanitize", lambda *_, **__: "")
 

@@ -1,4 +1,4 @@
-"""The stretch exercise: ours is right, and what a student writes is compared before it is drawn."""
+"""Test that our stretch kernel is correct, and that a student's is compared before the figure draws it."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The chart of what the time model's choice loses."""
+"""Test the chart of the time model's losses."""
 
 from labs_helpers.gemm.lab03.pictures import draw_losses
 

@@ -1,4 +1,4 @@
-"""Each check of lab 03 names the mistakes that people make, and accepts right answers written differently."""
+"""Test that lab 03's checks name common mistakes, and accept correct answers that are written differently."""
 
 from labs_helpers.gemm.lab03 import checks as check
 from labs_helpers.gemm.lab03 import exercises

@@ -136,11 +136,11 @@ KINDS = (  # a cause, and the part of the nine numbers that the key then contain
     ),
     ("a multiple of 8 counts as a multiple of 16.", lambda sizes, strides: _kinds((*sizes, *strides), by=8)),
     (
-        "the kinds are counted or sorted; each of the nine numbers has a place of its own.",
+        "the kinds are counted or sorted; each of the nine numbers needs its own place.",
         lambda sizes, strides: sorted(_kinds((*sizes, *strides))),
     ),
     (
-        "the kinds are counted or sorted; each of the nine numbers has a place of its own.",
+        "the kinds are counted or sorted; each of the nine numbers needs its own place.",
         lambda sizes, strides: _kinds((*sizes, *strides)).count("d"),
     ),
 )

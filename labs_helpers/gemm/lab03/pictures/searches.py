@@ -110,7 +110,7 @@ def draw_long(frame, shape=(4096, 4096, 4096)):
 def stale(home, away: dict, kernel: str = "fused_matmul"):
     """Return a DataFrame of what stale cache hits cost: the remembered configuration against the best one.
 
-    home: the records whose best configurations are remembered. away: what has changed → other records. A shape in these
+    home: the records whose best configurations are remembered. away: name of a change → other records. A shape in these
     records gets the configuration of the same shape at home, or of a shape there in the same three buckets.
     """
     import pandas
@@ -125,7 +125,7 @@ def stale(home, away: dict, kernel: str = "fused_matmul"):
                 bench = Recorded(frame, kernel, shape)
                 lost = bench.time(remembered[known]) / bench.best()[1] - 1
                 rows.append((name, times(shape), times(known), short(bench.best()[0]), short(remembered[known]), lost))
-    columns = ["what has changed", "run at", "tuned at", "best there", "remembered", "slower by"]
+    columns = ["change", "run at", "tuned at", "best there", "remembered", "slower by"]
     return pandas.DataFrame(rows, columns=columns)
 
 
