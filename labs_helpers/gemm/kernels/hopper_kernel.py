@@ -277,7 +277,7 @@ def hopper_matmul_kernel(
     for i in gl.static_range(CONSUMERS):
         mbarrier.init(c_full.index(i), count=1)
     # The first role runs on the launch's own four warps. Numbers of warps and of registers per thread for the others
-    # follow the list. The arguments are repeated, because a constexpr in a tuple assigned to a variable is none anymore.
+    # follow the list. The arguments are repeated, because a tuple assigned to a variable would lose its constexprs.
     # fmt: off
     if CONSUMERS == 3:
         gl.warp_specialize(

@@ -10,8 +10,7 @@ def resources(config, chip):
     the float32 tile of D. verdict: 'too large' if the buffers do not fit the chip, else 'spills'
     if the accumulators alone exceed the 255 registers of a thread, else 'runs'.
     """
-    # 1. Compute the bytes of one buffer: a BLOCK_M×BLOCK_K tile of A and a BLOCK_K×BLOCK_N tile of
-    #    B.
+    # 1. Compute the bytes of one buffer, for BLOCK_M×BLOCK_K of A and BLOCK_K×BLOCK_N of B.
     # 2. Count the buffers. Below capability 80 a chip cannot copy asynchronously and needs 1. From
     #    80 on it needs num_stages - 1. From 90 on it needs num_stages, because wgmma still reads
     #    one buffer while the kernel fills the others.
