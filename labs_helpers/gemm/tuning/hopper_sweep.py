@@ -97,7 +97,9 @@ def measure_shape(shape: Shape, dtype: torch.dtype, graph_ms: Callable[[Callable
 def main(arguments: list[str] | None = None) -> None:
     parser = STUDY.parser(__doc__, limit=12 * program.HOUR)
     parser.add_argument("--dtype", choices=("float16", "bfloat16"), default="float16")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other shape after so long")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="start no further shape after this many seconds"
+    )
     given = parser.parse_args(arguments)
     if this_machine().architecture != "sm_90" or not gluon_fits():
         parser.error(f"the Hopper kernel needs sm_90 and the Gluon of Triton 3.6 or 3.7; this is {this_machine()}")

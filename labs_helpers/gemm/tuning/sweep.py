@@ -134,8 +134,12 @@ def measure_held_out(cases=HELD_OUT, configs=None) -> list[dict]:
 def main(arguments=None) -> None:
     parser = STUDY.parser(__doc__, limit=12 * program.HOUR)
     parser.add_argument("what", choices=("compile", "measure", "held-out", "waves", "long"))
-    parser.add_argument("--shapes", type=_shape, nargs="+", help="of measure, held-out and long, as 4096x4096x1024")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other shape after so long")
+    parser.add_argument(
+        "--shapes", type=_shape, nargs="+", help="shapes for measure, held-out and long, like 4096x4096x1024"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="start no further shape after this many seconds"
+    )
     given = parser.parse_args(arguments)
     if given.what != "compile" and this_machine().device != "cuda":
         parser.error("this sweep needs a GPU: the interpreter's time says nothing about a kernel")

@@ -23,7 +23,7 @@ def masked_matmul(student):
         operands = numbers(M, K).to(dtype), numbers(K, N, seed=1).to(dtype)
         a, b = (surrounded(x.t()).t() if turned else surrounded(x) for x in operands)
         how = "transposed, " * turned
-        cases.append((f"{M}×{N}×{K} {str(dtype)[6:]}, A and B {how}between NaN", a, b, blocks))
+        cases.append((f"{M}×{N}×{K} {str(dtype)[6:]}, A and B {how}surrounded by NaN", a, b, blocks))
     try:
         run = yield from tile_cases(student, cases, truth, causes, reuse)
     except Wrong as wrong:

@@ -19,7 +19,7 @@ def matmul_add_relu(student):
     cases = (
         ("100×130×70 float32 in tiles of 64×32×16, A and B transposed", a_turned, b_turned, surrounded(c), oblong),
         ("100×130×70 float16 in tiles of 32×64×32, C transposed", a.half(), b.half(), transposed, wide),
-        ("100×130×70 float32, C one row expanded", a, b, one_row),
+        ("100×130×70 float32, C expanded from one row", a, b, one_row),
     )
     run = yield from tile_cases(student, cases, truth, causes, loads, fused=True)
     yield "one kernel reads C once and writes D once, which saves two kernels"
