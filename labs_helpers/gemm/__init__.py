@@ -1,4 +1,4 @@
-"""The fused GEMM D = ReLU(A·B + C): `fused_matmul(a, b, c)` and what it is made of; labs 02 and 03."""
+"""The fused GEMM D = ReLU(A·B + C) of labs 02 and 03: `fused_matmul`, its kernels, its tuning and its studies."""
 
 from typing import TYPE_CHECKING
 

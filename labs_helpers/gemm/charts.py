@@ -1,4 +1,4 @@
-"""The figures of lab 02 that draw measured times: each is a function of a table of records (see study.py)."""
+"""Draw the times that the GEMM study recorded (see study.py)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ CURVES = Curves({  # 'yours' and 'reference' are the student's own two measureme
 
 
 def squares(frame, graph: bool = False):
-    """The latest row of each n×n×n and candidate, in the frame's first dtype; not the tiles' order. Timed by calls with
-    a cold L2, or from CUDA graphs, back to back."""
+    """Select the latest record of each candidate at each square shape, M = N = K.
+
+    Only records in the frame's first dtype count, and none from the study of tile orders. graph: take the times from
+    CUDA graphs, which start calls back to back, instead of single calls with an empty L2 cache.
+    """
     chosen = frame[(frame["M"] == frame["N"]) & (frame["N"] == frame["K"]) & (frame["graph"].astype(bool) == graph)]
     chosen = chosen[chosen["dtype"] == frame["dtype"].iloc[0]]
     chosen = chosen[~chosen["name"].str.contains("GROUP_M")]
@@ -29,11 +32,11 @@ def squares(frame, graph: bool = False):
 
 @beside_yours("gemm")
 def draw_speedup(frames: dict, prediction=None):
-    """Speed over eager against n, a panel a machine.
+    """Draw each candidate's speed relative to eager PyTorch against n, with one panel per machine.
 
-    frames: machine's label → DataFrame as `results.load` gives it. prediction: a Prediction for n = 2048, drawn in
-    the first panel; one without a number draws nothing. Bars: eager's median over the candidate's 80th and 20th
-    percentile; what sticks out of the medians' range is cut off, and the panel says how wide the spread is.
+    frames: label of a machine → DataFrame as `results.load` returns it. prediction: a Prediction for n = 2048, drawn in
+    the first panel if it has a value. Error bars divide eager's median by the candidate's 80th and 20th percentiles.
+    The axis is scaled to the medians, so it may cut off an error bar; the panel's title then gives the spread.
     """
     fig, axes = figures.panels(_gain(frames), frames, 10.5)
     fig.get_layout_engine().set(wspace=0.04)
@@ -52,7 +55,7 @@ def draw_speedup(frames: dict, prediction=None):
             ax.set_title(f"{machine}\nspread up to {spread:.0%}", fontsize="medium")
         ax.set_ylim(0, 1.2 * highest)
         tick_each(ax, wide.index, xlabel="n (all matrices n×n)")
-    axes[0].set_ylabel("times eager's speed")
+    axes[0].set_ylabel("speed relative to eager")
     axes[0].set_ylim(top=max(axes[0].get_ylim()[1], 1.08 * (predicted(prediction) or 0)))
     for ax in axes:
         figures.label_lines(ax)
@@ -61,23 +64,26 @@ def draw_speedup(frames: dict, prediction=None):
 
 
 def _gain(frames: dict) -> str:
-    """The figure's title: what `fused_matmul` gains over eager at the ends of the first machine's range."""
+    """Write the figure's title: the speed-up of `fused_matmul` over eager at the smallest and largest n."""
     table = squares(next(iter(frames.values()))).pivot_table(
         index="M", columns="name", values="median_ms", aggfunc="last"
     )
     if OURS not in table or len(table.index) < 2:
-        return "D = ReLU(A·B + C): speed over eager PyTorch"
+        return "D = ReLU(A·B + C): speed relative to eager PyTorch"
     gain = (table[EAGER] / table[OURS]).dropna()
     first, last = gain.index[0], gain.index[-1]
-    return f"Fused: {gain[first]:.1f} × eager's speed at n = {first}, {gain[last]:.2f} × at {last}"
+    return f"Fused: {gain[first]:.1f}× as fast as eager at n = {first}, {gain[last]:.2f}× at {last}"
 
 
 @beside_yours("gemm")
 def draw_order(frame):
-    """How much longer `fused_matmul` takes than with the best GROUP_M, a panel per size, recorded by `measure_order`,
-    with the runs' spread. The title names the sizes at which the spreads of the best and the worst do not meet."""
+    """Draw how much longer `fused_matmul` takes with each GROUP_M than with the best one, with one panel per n.
+
+    frame: records with those of `measure_order` among them. The title gives the cost of the worst order at each n where
+    its spread and that of the best order do not overlap. Raises ValueError if the frame has no such records.
+    """
     if "GROUP_M" not in frame:
-        raise ValueError("no record here is of an order of tiles: the study measures them on a GPU")
+        raise ValueError("These records contain no orders of tiles. The study measures them on a GPU.")
     orders = frame[frame["GROUP_M"].notna()].drop_duplicates(["M", "GROUP_M"], keep="last")
     sizes = sorted(orders["M"].unique())
     ends = {n: order.sort_values("median_ms").iloc[[0, -1]] for n, order in orders.groupby("M")}
@@ -102,15 +108,17 @@ def draw_order(frame):
 
 @beside_yours("gemm")
 def draw_ladder(frame, n: int):
-    """The ladder at one size: a bar per step, in TFLOP/s, with the runs' 20th to 80th percentile; lines: cuBLAS on A·B
-    alone, and the datasheet's roof."""
+    """Draw the TFLOP/s of each candidate at one n as bars, with the 20th to 80th percentile.
+
+    Vertical lines mark the rate of A·B alone with cuBLAS and, for a GPU with a datasheet, its peak rate.
+    """
     at = squares(frame).query("M == @n").set_index("name")
     rate = 2 * n**3 / at["median_ms"] / 1e9
     ours = ("masked_matmul + add + relu", "matmul_add_relu, 64×64×32", "matmul_add_relu, larger tiles", PORTABLE, OURS)
     baselines = (EAGER, "addmm + relu", "_addmm_activation", "torch.compile", "torch.compile, max-autotune")
     steps = [step for step in ours + baselines if step in rate]
     best = max(steps, key=lambda step: rate[step])
-    fig, ax = figures.new(f"n = {n}: {best} at {rate[best] / rate[ALONE]:.0%} of A·B alone", height=4.6)
+    fig, ax = figures.new(f"n = {n}: {best} reaches {rate[best] / rate[ALONE]:.0%} of A·B alone", height=4.6)
     texts = {step: f"{rate[step]:.0f}" if rate[step] >= 10 else f"{rate[step]:.2g}" for step in steps}
     roles = {step: "ours" if step in ours else "reference" for step in steps}
     spread = {step: tuple(2 * n**3 / at.loc[step, ["p80_ms", "p20_ms"]] / 1e9) for step in steps}
@@ -122,7 +130,7 @@ def draw_ladder(frame, n: int):
         roofs["datasheet's roof"] = chip.fp16_flops / 1e12
     for name, roof in roofs.items():
         ax.axvline(roof, linestyle="--", color=color("theirs"), zorder=0)
-        ax.text(roof, -0.9, name, ha="right", va="center", fontsize="small")
+        ax.text(roof, -0.9, f"{name} ", ha="right", va="center", fontsize="small")
     ax.set_xlim(0, 1.05 * max(*roofs.values(), rate[best]))
     ax.set_ylim(len(steps) - 0.4, -1.4)
     return fig

@@ -1,5 +1,7 @@
-"""The compile report of matrix kernels: a portable kernel says nothing of the chip it runs on, so one source serves
-all of them; the compiler chooses the instruction, and the configuration has to fit."""
+"""Compile matrix kernels for several chips, and report instructions, shared memory and registers.
+
+The source of a portable kernel mentions no chip. The compiler chooses the instruction, and the configuration must fit.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,11 @@ FUSED = {"fused_matmul": portable_matmul}
 
 
 def compile_everywhere(kernels: Mapping[str, Callable] = FUSED, targets: Iterable[str] = tuple(TARGETS)):
-    """The compile report (see `compile.report.compile_report`) of each kernel for each target, in float16.
+    """Return the compile report (see `compile.report.compile_report`) of each kernel for each target, in float16.
 
-    kernels: name → function of (a, b, c, config) that starts one; by default fused_matmul's portable one. Each target
-    gets the configuration that fused_matmul takes there. ValueError for an unknown target, or a function that starts no
-    kernel; CompileError, naming kernel and target, where one does not build.
+    kernels: name → function of (a, b, c, config) that starts a kernel; by default fused_matmul's portable kernel. Each
+    target uses the configuration that fused_matmul chooses there. Raises ValueError for an unknown target or a function
+    that starts no kernel, and CompileError, which names kernel and target, if a kernel does not compile.
     """
     targets = list(targets)
     return compile_report(
@@ -34,14 +36,14 @@ def compile_everywhere(kernels: Mapping[str, Callable] = FUSED, targets: Iterabl
 
 
 def config_for(target: str) -> Config:
-    """The configuration that `fused_matmul` takes on `target` for large matrices in float16."""
+    """Return the configuration that `fused_matmul` chooses on `target` for large matrices in float16."""
     if target not in TARGETS:
         raise ValueError(f"target {target!r} is not one of {', '.join(TARGETS)}")
     return default_config(4096, 4096, 4096, torch.float16, target)
 
 
 def _launch(name: str, function: Callable, config: Config) -> Launch:
-    """The launch `function` makes with `config`, which is recorded and not run."""
+    """Record the launch that `function` makes with `config`, without running it."""
     x = [torch.empty(512, 512, dtype=torch.float16, device=this_machine().device) for _ in range(3)]
     with record_launches(run=False) as launches:
         function(*x, config)

@@ -1,4 +1,4 @@
-"""Block sizes, warps and stages for the fused kernel, by GPU, dtype and size."""
+"""Choose block sizes, warps and stages of the fused kernel by GPU, dtype and matrix size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labs_helpers.measure.datasheet import DATASHEET
 
 @dataclass(frozen=True)
 class Config:
-    """BLOCK_* in elements; GROUP_M in tile rows; num_warps of 32 threads a program; num_stages of the loads."""
+    """A configuration of a kernel: BLOCK_* in elements, GROUP_M in tile rows, num_warps per program, num_stages."""
 
     BLOCK_M: int
     BLOCK_N: int
@@ -22,18 +22,18 @@ class Config:
     num_stages: int = 3
 
     def keywords(self) -> dict[str, int]:
-        """What a launch takes: all fields by name."""
+        """Return all fields by name, as keywords of a launch."""
         return asdict(self)
 
     def without_order(self) -> dict[str, int]:
-        """The same without GROUP_M, for a kernel that takes its tiles in row order."""
+        """Return the keywords without GROUP_M, for a kernel without groups."""
         return {name: value for name, value in asdict(self).items() if name != "GROUP_M"}
 
 
 def default_config(M: int, N: int, K: int, dtype: torch.dtype, architecture: str | None) -> Config:
-    """A configuration that fits the chip. `architecture`: 'sm_90', 'gfx942', …; None for the interpreter.
+    """Return a configuration that fits the chip. architecture: 'sm_90', 'gfx942', …; None for the interpreter.
 
-    The idea everywhere: the largest tile that still gives nearly every SM one, because tiles of
+    On every chip it uses the largest tile that still gives nearly every SM a tile, because tiles of
     BLOCK_M × BLOCK_N load A N/BLOCK_N times and B M/BLOCK_M times.
     """
     if architecture is None:
@@ -57,7 +57,10 @@ def default_config(M: int, N: int, K: int, dtype: torch.dtype, architecture: str
 
 
 def _for_t4(M: int, N: int, K: int) -> Config:
-    """The first in tuned/t4.json, largest tile first, that gives every SM a tile and does not spill; else the last."""
+    """Return the first entry of tuned/t4.json, largest tile first, that gives every SM a tile and does not spill.
+
+    If no entry does, return the last.
+    """
     aligned = M % 16 == N % 16 == K % 16 == 0
     entries = [e for e in tuned("fused_matmul", torch.float16, "t4") if aligned or not e["multiples_of_16"]]
     configs = [Config(**e["config"]) for e in entries]

@@ -1,4 +1,4 @@
-"""D = ReLU(A·B + C) in one kernel: the public function."""
+"""Compute D = ReLU(A·B + C) in one kernel: the public function."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def fused_matmul(
     tf32: bool = False,
     config: Config | HopperConfig | SplitConfig | None = None,
 ) -> Tensor:
-    """ReLU(A·B + C) in one kernel, accumulated in float32 and rounded once; differentiable in a, b and c.
+    """Compute ReLU(A·B + C) in one kernel, accumulated in float32 and rounded once; differentiable in a, b and c.
 
-    a: (M, K), b: (K, N), c: (M, N), one dtype of float16, bfloat16, float32, one device, any sizes ≥ 1, any
-    strides (transposed, sliced, expanded). Returns (M, N), contiguous, of the same dtype. Under autocast a, b and c are
-    cast to its dtype, as by torch.addmm.
-    tf32: multiply float32 on the tensor cores, with inputs rounded to 10 bits of mantissa (error near 1e-3 of the
-    magnitudes instead of 1e-7); without effect on other dtypes, and on the gradients, which torch.matmul computes.
-    config: this one instead of the plan's; a HopperConfig asks for the Hopper kernel, a SplitConfig for the one that
-    splits K. `plan(a, b, c)` says which kernel runs, and why.
+    a: (M, K), b: (K, N), c: (M, N), any sizes ≥ 1 and any strides (transposed, sliced, expanded), all on one device and
+    of one dtype: float16, bfloat16 or float32. Returns (M, N), contiguous, of the same dtype. Under autocast, a, b and
+    c are cast to its dtype, like the arguments of torch.addmm. tf32: multiply float32 on the tensor cores, with inputs
+    rounded to 10 bits of mantissa (error near 1e-3 of the magnitudes instead of 1e-7). It does not affect other dtypes,
+    or the gradients, which torch.matmul computes. config: replaces the plan's configuration. A HopperConfig selects the
+    Hopper kernel, and a SplitConfig the kernel that splits K. `plan(a, b, c)` tells which kernel runs and why.
 
-    TypeError: not a tensor, mixed or unsupported dtypes. ValueError: shapes or devices that do not fit, a HopperConfig
-    for operands that its kernel cannot take, or a config under torch.compile or a dispatch mode.
+    Raises TypeError for an argument that is no tensor and for mixed or unsupported dtypes. Raises ValueError for shapes
+    or devices that do not match, for a HopperConfig whose kernel cannot take the operands, and for a config under
+    torch.compile or a dispatch mode.
     """
     a, b, c = autocast(a, b, c)
     if seen_by_torch(a, b, c):
@@ -50,7 +50,7 @@ def fused_matmul(
 
 
 class _FusedMatmul(torch.autograd.Function):
-    """The operator's gradient, without the operator."""
+    """Compute the gradient of the operator for direct calls."""
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, c: Tensor, tf32: bool, chosen: Plan) -> Tensor:

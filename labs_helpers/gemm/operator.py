@@ -1,4 +1,4 @@
-"""fused_matmul as a PyTorch operator, and its gradient."""
+"""Register fused_matmul as a PyTorch operator, with its gradient."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labs_helpers.gemm.plan import check_operands, plan
 
 @torch.library.custom_op("tile_to_cluster::fused_matmul", mutates_args=())
 def fused_matmul(a: Tensor, b: Tensor, c: Tensor, tf32: bool = False) -> Tensor:
-    """ReLU(A·B + C): operands, result and errors as those of the public function, without a configuration."""
+    """Compute ReLU(A·B + C), with operands, result and errors of the public function but without a configuration."""
     return plan(a, b, c).launch(a, b, c, tf32)
 
 
@@ -25,15 +25,15 @@ def _fake(a: Tensor, b: Tensor, c: Tensor, tf32: bool = False) -> Tensor:
 
 
 def save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    """Keep A, B and D for `gradients`: D says where ReLU let the sum through."""
+    """Save A, B and D for `gradients`; D is positive where the ReLU passes its gradient on."""
     ctx.save_for_backward(inputs[0], inputs[1], output)
 
 
 def gradients(ctx: Any, dd: Tensor) -> tuple[Tensor | None, ...]:
-    """(dA, dB, dC) and None for what is no tensor. The products are torch.matmul's, under PyTorch's TF32 setting."""
+    """Return (dA, dB, dC), and None for tf32. torch.matmul computes the products, under PyTorch's TF32 setting."""
     a, b, d = ctx.saved_tensors
     needs_a, needs_b, _, *others = ctx.needs_input_grad
-    dc = torch.ops.aten.threshold_backward(dd, d, 0)  # ReLU's own: dD where D > 0
+    dc = torch.ops.aten.threshold_backward(dd, d, 0)  # the ReLU's gradient: dD where D > 0
     return dc @ b.mT if needs_a else None, a.mT @ dc if needs_b else None, dc, *(None for _ in others)
 
 

@@ -1,4 +1,4 @@
-"""Which kernel takes a product, with which configuration, and why."""
+"""Choose the kernel and the configuration for a product, with the reason in words."""
 
 from __future__ import annotations
 
@@ -28,18 +28,21 @@ from labs_helpers.gemm.tuned_configs import time_model, tuned
 from labs_helpers.measure.machine import prepare_triton, this_machine
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
-MOST_KNOWN = 4096  # plans
-NARROW_ROWS = 64  # up to which narrow operands are not copied
+MOST_KNOWN = 4096  # the largest number of plans to remember
+NARROW_ROWS = 64  # up to this many rows, narrow operands are not copied
 _known: dict[tuple[Any, ...] | None, Plan] = {}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`kernel` is 'hopper', 'portable' or 'split_k', `config` what it is launched with, `why` the reason in words;
-    `copied`: the Hopper kernel gets copies of the operands that it cannot read, and of A and B where `also` says so,
-    because it reads them slowly. `product`: what launches it for operands that look like those the plan was made for,
-    by what was worked out for them; None: worked out anew. `hopper`: the Hopper kernel could take the operands, or
-    copies of them."""
+    """The kernel and the configuration that compute a product.
+
+    kernel: 'hopper', 'portable' or 'split_k'. config: its configuration. why: the reason, in words. copied: the Hopper
+    kernel multiplies copies of the operands that it cannot read. also: whether A, and B, are copied because the kernel
+    reads them slowly. product: launches the kernel for operands with the same shapes and strides, and reuses their
+    descriptors; None rebuilds the descriptors on every call. hopper: whether the Hopper kernel could take the operands,
+    or copies of them.
+    """
 
     kernel: str
     config: Config | HopperConfig | SplitConfig
@@ -50,7 +53,7 @@ class Plan:
     hopper: bool = False
 
     def launch(self, a: Tensor, b: Tensor, c: Tensor, tf32: bool = False) -> Tensor:
-        """ReLU(A·B + C) by this kernel with this configuration; returns (M, N). Operands as those it was made for."""
+        """Compute ReLU(A·B + C), (M, N), for operands with the shapes and strides that the plan was made for."""
         if self.product is not None:
             return self.product(a, b, c)
         if isinstance(self.config, HopperConfig):
@@ -62,7 +65,7 @@ class Plan:
         return portable_matmul(a, b, c, self.config, tf32)
 
     def with_config(self, config: Config | HopperConfig | SplitConfig) -> Plan:
-        """The plan that launches `config` instead. ValueError for a HopperConfig where that kernel cannot run."""
+        """Return a plan with `config` instead. Raises ValueError for a HopperConfig if that kernel cannot run."""
         kernel = {HopperConfig: "hopper", SplitConfig: "split_k"}.get(type(config), "portable")
         if kernel == "hopper" and not self.hopper:
             raise ValueError(f"config is for the Hopper kernel, but {self.why}")
@@ -73,22 +76,22 @@ class Plan:
 
 
 def plan(a: Tensor, b: Tensor, c: Tensor) -> Plan:
-    """What `fused_matmul(a, b, c)` will launch. Remembered for operands that look the same, because at 1024³ the
-    kernel takes 10 µs and looking at three tensors as long.
+    """Return the plan that `fused_matmul(a, b, c)` will launch, with the same errors as fused_matmul.
 
-    Raises as fused_matmul does.
+    Plans are remembered by the operands' shapes, strides and dtypes, because checking three tensors takes 10 µs, as
+    long as the kernel itself at 1024³.
     """
     try:
-        # Written out: a loop over the three costs as much again.
+        # Written out, because a loop over the three tensors doubles the time.
         of_a = (a.shape, a.stride(), a.dtype, a.device, a.data_ptr() % 16)
         of_b = (b.shape, b.stride(), b.dtype, b.device, b.data_ptr() % 16)
         key = (of_a, of_b, c.shape, c.stride(), c.dtype, c.device, c.data_ptr() % 16)
     except (AttributeError, TypeError, RuntimeError):
-        key = None  # not tensors, or tensors without memory: check_operands names what is wrong
+        key = None  # not tensors, or tensors without memory; check_operands raises the error
     chosen = _known.get(key)
     if chosen is None:
         if len(_known) >= MOST_KNOWN:
-            _known.clear()  # a batch that grows by a row a step would fill it for ever
+            _known.clear()  # otherwise a batch that grows by one row per step would fill it forever
         chosen = _known[key] = _decide(a, b, c, *check_operands(a, b, c))
     return chosen
 
@@ -117,9 +120,11 @@ def _of_copies(a: Tensor, b: Tensor, c: Tensor, choice: Choice, why: str) -> Pla
 
 
 def _hopper_choice(a: Tensor, b: Tensor) -> tuple[Choice, str]:
-    """The Hopper kernel's configuration and copies, and why those: what the time model predicts the least time of, or,
-    without a model, the configuration of the nearest measured shape, in tiles to share out and in steps along K. 0 ms
-    where nothing else is to be looked for."""
+    """Return the Hopper kernel's configuration and copies, and the reason.
+
+    The time model picks the configuration with the least predicted time. Without a model, the configuration of the
+    nearest measured shape is used, by the number of tiles and of steps along K, with 0 ms, which ends the search.
+    """
     machine, entries, (M, K), N = this_machine().label, tuned("hopper", a.dtype), a.shape, b.shape[1]
     unreadable = why_not_row(a) is not None, why_not_row(b) is not None
     same = next((e for e in entries if (e["M"], e["N"], e["K"]) == (M, N, K)), None)
@@ -141,7 +146,7 @@ def _hopper_choice(a: Tensor, b: Tensor) -> tuple[Choice, str]:
 
 
 def _split_config(M: int, N: int, K: int, dtype: torch.dtype, ms: float) -> tuple[SplitConfig, str] | None:
-    """The split-K kernel's configuration, and why that, where it is predicted to take less than `ms`."""
+    """Return the split-K kernel's configuration and the reason, if its predicted time is below `ms`; else None."""
     model = time_model("split_k", dtype, this_machine().label, SplitConfig)
     if not ms or model is None:
         return None
@@ -152,7 +157,7 @@ def _split_config(M: int, N: int, K: int, dtype: torch.dtype, ms: float) -> tupl
 
 
 def check_operands(a: Tensor, b: Tensor, c: Tensor) -> tuple[int, int, int]:
-    """(M, N, K) of valid operands; see fused_matmul for the errors."""
+    """Return (M, N, K) of valid operands; see fused_matmul for the errors."""
     operands = {"a": a, "b": b, "c": c}
     for name, tensor in operands.items():
         if not isinstance(tensor, torch.Tensor):
@@ -173,7 +178,7 @@ def check_operands(a: Tensor, b: Tensor, c: Tensor) -> tuple[int, int, int]:
             raise TypeError(f"{name} is {operands[name].dtype}, but a is {a.dtype}: one dtype for all three")
         if operands[name].device != a.device:
             raise ValueError(f"{name} is on {operands[name].device}, but a is on {a.device}")
-    prepare_triton()  # or say that it was not done before the kernels were imported
+    prepare_triton()  # raises if Triton was imported before it was prepared
     here = this_machine()
     if not a.is_cuda and not here.interpreted:
         raise ValueError("a is on the CPU, and kernels are compiled for the GPU here: move a, b and c to 'cuda'")

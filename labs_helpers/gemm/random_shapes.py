@@ -1,4 +1,4 @@
-"""Shapes that nobody tuned for, drawn at random, the same for the same seed."""
+"""Draw random shapes that no kernel was tuned for; the same seed gives the same shapes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHARES = (0.6, 0.2, 0.2)
 
 
 class Shape(NamedTuple):
-    """One product, A of M×K by B of K×N. `kind` is one of KINDS."""
+    """The shape of one product, A of M×K times B of K×N. kind: one of KINDS."""
 
     kind: str
     M: int
@@ -24,11 +24,11 @@ class Shape(NamedTuple):
 
 
 def random_shapes(count: int, seed: int, small: bool = False) -> list[Shape]:
-    """`count` shapes, sizes log-uniform; those of a smaller count are the first of a larger one's.
+    """Draw `count` shapes with log-uniform sizes. A larger count begins with the shapes of a smaller one.
 
     'aligned' (60%): M, N and K multiples of 8 from 500 to 12,000. 'unaligned' (20%): any M in that range, and N, K or
     both odd. 'few rows' (20%), as in decoding: M from 1 to 128, N and K multiples of 8 from 2,048 to 16,384.
-    small: every bound from above divided by 32, for machines without a GPU.
+    small: divide every upper bound by 32, for machines without a GPU.
     """
     draw = random.Random(seed)
     return [_shape(draw, 32 if small else 1) for _ in range(count)]

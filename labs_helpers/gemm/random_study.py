@@ -1,9 +1,9 @@
-"""Time `fused_matmul` and PyTorch's ways at shapes drawn at random: `python -m labs_helpers.gemm.study --random 200`.
+"""Time `fused_matmul` and PyTorch's alternatives at random shapes: `python -m labs_helpers.gemm.study --random 200`.
 
-The first pass takes every shape. There torch.compile is compiled once, for sizes that may change: both that and a
-compilation for one shape call cuBLAS and add one elementwise kernel, and compiling 200 times would take most of the
-hour. The second pass repeats the first shapes with torch.compile and max-autotune made for each of them.
-Without a GPU shapes are small and PyTorch's ways are timed alone.
+The first pass times every shape. For it, torch.compile compiles once, for dynamic sizes. Like a compilation for one
+shape, this calls cuBLAS and adds one elementwise kernel, and compiling 200 times would take most of an hour. The second
+pass repeats the first shapes with torch.compile and max-autotune compiled for each of them. Without a GPU the shapes
+are small, and only PyTorch is timed.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Way = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 @cache
 def ways(compiled: str | None) -> dict[str, Way]:
-    """Name → function of (a, b, c). compiled: None for no torch.compile, 'dynamic', or 'static' with max-autotune."""
+    """Return name → function of (a, b, c). compiled: None, or how torch.compile compiles: 'dynamic' or 'static'."""
     found: dict[str, Way] = {EAGER: formula, "addmm + relu": lambda a, b, c: torch.addmm(c, a, b).relu_()}
     on_gpu = this_machine().device == "cuda"
     if on_gpu:
         found["_addmm_activation"] = lambda a, b, c: torch._addmm_activation(c, a, b)
     if compiled == "dynamic":
         torch._dynamo.reset()
-        # fullgraph: an error, and not eager mode without a word, should the limit of recompilations be reached.
+        # fullgraph raises an error at the limit of recompilations, instead of falling back to eager mode silently.
         found[f"{COMPILED}, changing sizes"] = torch.compile(formula, dynamic=True, fullgraph=True)
     if compiled == "static":
         found[COMPILED] = torch.compile(formula, dynamic=False)
@@ -68,9 +68,9 @@ def measure(
     rounds: int = 3,
     ms: float = 30,
 ) -> list[dict]:
-    """A record for each way, called and (on a GPU) replayed from a CUDA graph; times in ms.
+    """Return one record per candidate at one shape, timed by calls and, on a GPU, from a CUDA graph; times in ms.
 
-    autotuned: with what torch.compile makes for this shape alone. ms: for each way, over all rounds.
+    autotuned: use torch.compile compiled for this shape. ms: time to spend on each candidate, over all rounds.
     """
     if autotuned:
         torch._dynamo.reset()
@@ -80,8 +80,10 @@ def measure(
 
 
 def measure_shape(shape: Shape, dtype: torch.dtype, candidates: dict[str, Way], rounds: int, ms: float) -> list[dict]:
-    """A record for each candidate and way of timing. One that fails, or whose result is wrong against float64, has an
-    `error` and no time."""
+    """Return one record per candidate and way of timing.
+
+    A candidate that fails, or whose result is wrong compared with float64, has an `error` and no time.
+    """
     M, N, K = shape.M, shape.N, shape.K
     a, b, c = operands(M, N, K, dtype)
     about: dict[str, Any] = {"study": STUDY, "shape": shape.kind, "M": M, "N": N, "K": K}
@@ -94,7 +96,8 @@ def measure_shape(shape: Shape, dtype: torch.dtype, candidates: dict[str, Way], 
     def check(name: str, result: Tensor) -> float:
         away = (result.double() - exact).abs()
         error = float(away.norm() / exact.norm())
-        # Each element of ours; of PyTorch's the norm alone, for it may add up in lower precision, or round twice.
+        # Each element of our result is checked, but only the norm of PyTorch's, which may sum in lower precision or
+        # round twice.
         stray = int((~(away <= bound)).sum()) if name == OURS else 0
         if stray or not error < ACCURATE[dtype]:
             raise ValueError(f"wrong: {stray} elements beyond the bound, relative error {error:.2g}")
@@ -127,6 +130,6 @@ run, load, ratios, summary = RANDOM.run, RANDOM.study.load, RANDOM.ratios, RANDO
 
 @beside_yours(STUDY)
 def draw_random(frame: pandas.DataFrame, dtype: str | None = None) -> Figure:
-    """Draw the best baseline's time over ours against the product's FLOPs: a point per shape."""
+    """Draw the best baseline's time over ours against the product's FLOPs, with one point per shape."""
     looks = {kind: ({"shape": kind}, role, role) for role, kind in enumerate(KINDS)}
-    return draw_ratios(ratios(frame, dtype), looks, "shapes", "2·M·N·K", recorded_on(frame))
+    return draw_ratios(ratios(frame, dtype), looks, "shapes", "FLOPs, 2·M·N·K", recorded_on(frame))

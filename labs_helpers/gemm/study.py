@@ -1,11 +1,11 @@
-"""Time D = ReLU(A·B + C): `fused_matmul` beside PyTorch's ways. Lab 02's ladder adds its own steps.
+"""Time D = ReLU(A·B + C) with `fused_matmul` and with PyTorch's alternatives; lab 02's ladder adds its own steps.
 
     python -m labs_helpers.gemm.study                     # this machine
     python -m labs_helpers.gemm.study --sizes 1024 2048 --rounds 3 --out /tmp/gemm.jsonl
-    python -m labs_helpers.gemm.study --random 200 --seed 7   # shapes that nobody tuned for; goes on where it was ended
+    python -m labs_helpers.gemm.study --random 200 --seed 7   # random shapes; resumes an interrupted run
 
-Every candidate is compared with a float64 reference before it is timed. Without a GPU only PyTorch is timed:
-the interpreter's time says nothing about a kernel.
+Every candidate is compared with a float64 reference before it is timed. Without a GPU only PyTorch is timed,
+because the interpreter's time says nothing about a kernel.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ ORDER_SIZES = (8192, 16384)
 EAGER, ALONE = "eager", "A·B alone"
 ACCURATE = {torch.float16: 3e-3, torch.bfloat16: 1e-2, torch.float32: 3e-3}  # ‖error‖ / ‖reference‖
 OURS, PORTABLE = "fused_matmul", "fused_matmul, portable kernel"
-# The linear layers of LLaMA models: their products on 4096 tokens.
+# The products of LLaMA models' linear layers on 4096 tokens.
 LAYERS = tuple((4096, n, k) for n in (1024, 4096, 11008, 14336) for k in (1024, 4096, 11008, 14336))
 
 
 def portable(a, b, c):
-    """`fused_matmul` by the portable kernel, whichever the plan would take."""
+    """Run `fused_matmul` with the portable kernel, whichever kernel the plan would choose."""
     config = default_config(*c.shape, a.shape[1], a.dtype, this_machine().architecture)
     return fused_matmul(a, b, c, config=config)
 
 
 def formula(a, b, c):
-    """What people write in PyTorch: three kernels in eager mode."""
+    """Compute D in plain PyTorch, which runs three kernels in eager mode."""
     return torch.matmul(a, b).add(c).relu_()
 
 
 def candidates(compile_: bool, autotune: bool) -> dict:
-    """Name → function of (a, b, c), the baselines first. `ALONE` leaves out the addition and the ReLU."""
+    """Return name → function of (a, b, c), baselines first. `ALONE` computes only A·B."""
     on_gpu = this_machine().device == "cuda"
     ways = {
         ALONE: lambda a, b, c: torch.matmul(a, b),
@@ -69,7 +69,7 @@ def candidates(compile_: bool, autotune: bool) -> dict:
 
 
 def relative_error(got, reference) -> float:
-    """‖got − reference‖ / ‖reference‖, in float64; NaN where something is not finite."""
+    """Return ‖got − reference‖ / ‖reference‖ in float64, or NaN if an element is not finite."""
     return float((got.double() - reference).norm() / reference.norm())
 
 
@@ -83,18 +83,18 @@ def measure(
     extra: dict | None = None,
     graph: bool = False,
 ) -> list[dict]:
-    """A record for each shape and candidate; times in ms, errors relative to float64.
+    """Return one record per shape and candidate, with times in ms and errors relative to float64.
 
-    shapes: n for n×n×n, or (M, N, K). extra: more candidates. graph: measure from CUDA
-    graphs as well, which makes a second record, `cold_l2` false. ValueError when a result is wrong: nothing is
-    timed before it is right.
+    shapes: n for n×n×n, or (M, N, K). extra: more candidates. graph: also measure from CUDA graphs, which gives a
+    second record with `cold_l2` false. Raises ValueError if a result is wrong; candidates are timed only after this
+    check.
     """
     here = this_machine()
     dtype = dtype or here.dtype
     on_gpu = here.device == "cuda"
     autotune = on_gpu if autotune is None else autotune
     if compile_ and not on_gpu and shutil.which("c++") is None:
-        print("torch.compile is left out: no C++ compiler here")
+        print("torch.compile is not timed: it found no C++ compiler")
         compile_ = False
     records = []
     for shape in shapes:
@@ -113,8 +113,8 @@ def measure(
         def failed(name, error, shape=(M, N, K)):
             if not isinstance(error, torch._dynamo.exc.BackendCompilerFailed):
                 raise ValueError(f"{name} at {'×'.join(map(str, shape))}: {error}") from error
-            # As in a folder with a space in its path.
-            print(f"{name} is left out: its compiler failed here: {str(error).splitlines()[0]}")
+            # For example in a folder with a space in its path.
+            print(f"{name} is not timed, because its compiler failed: {str(error).splitlines()[0]}")
 
         ways = candidates(compile_, autotune) | (extra or {})
         records += time_what_is_right(
@@ -130,12 +130,12 @@ def measure(
 
 
 def about(M: int, N: int, K: int, dtype) -> dict:
-    """What every record of a product says."""
+    """Return the fields that every record of a product contains."""
     return {"study": STUDY.name, "M": M, "N": N, "K": K, "dtype": str(dtype).removeprefix("torch.")}
 
 
 def measure_order(n: int, groups=(1, 2, 4, 8, 16, 32), rounds: int = 5, repeat_ms: float = 200) -> list[dict]:
-    """A record for each GROUP_M: `fused_matmul` at n×n in float16, its default configuration but for the order."""
+    """Return one record per GROUP_M: `fused_matmul` at n×n in float16, with its default configuration otherwise."""
     here = this_machine()
     dtype = torch.float16
     a, b, c = (torch.randn(n, n, dtype=dtype, device=here.device) for _ in range(3))
@@ -149,7 +149,7 @@ def measure_order(n: int, groups=(1, 2, 4, 8, 16, 32), rounds: int = 5, repeat_m
 
 
 def table(rows):
-    """A row per candidate: median, spread, rate, and times eager's speed where eager was measured beside it."""
+    """Return one row per candidate: median, spread, rate, and speed relative to eager if eager was measured too."""
     import pandas
 
     square = (rows["M"] == rows["N"]) & (rows["N"] == rows["K"])
@@ -170,7 +170,7 @@ def table(rows):
 
 
 def everything(rounds: int, ladder: dict) -> list[dict]:
-    """The whole study on a GPU: squares in both 16-bit dtypes, cold and from graphs; layers; the order of tiles."""
+    """Run the whole study on a GPU: squares in both 16-bit dtypes, by calls and from graphs; layers; tile orders."""
     records = measure(SIZES, torch.float16, rounds, extra=ladder, graph=True)
     if this_machine().supports_bfloat16:
         records += measure(SIZES, torch.bfloat16, rounds, graph=True)
@@ -179,15 +179,19 @@ def everything(rounds: int, ladder: dict) -> list[dict]:
 
 
 def main(arguments=None, ladder: dict | None = None) -> None:
-    """ladder: more candidates on a GPU, name → function of (a, b, c)."""
-    from labs_helpers.gemm.random_study import RANDOM  # which takes these candidates
+    """Run the study from the command line. ladder: more candidates on a GPU, name → function of (a, b, c)."""
+    from labs_helpers.gemm.random_study import RANDOM  # it imports these candidates
 
     parser = STUDY.parser(__doc__, limit=12 * program.HOUR)
     parser.add_argument("--sizes", type=int, nargs="+", help="only these n×n×n; default on a GPU: the whole study")
     parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="default: this machine's")
-    parser.add_argument("--rounds", type=int, default=5, help="turns in which all are timed; default: %(default)s")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="rounds in which candidates take turns; default: %(default)s"
+    )
     RANDOM.add_options(parser)
-    parser.add_argument("--autotuned", type=int, default=20, help="of these, with max-autotune; default: %(default)s")
+    parser.add_argument(
+        "--autotuned", type=int, default=20, help="how many of these to repeat with max-autotune; default: %(default)s"
+    )
     given = parser.parse_args(arguments)
     on_gpu = this_machine().device == "cuda"
     dtype = getattr(torch, given.dtype) if given.dtype else this_machine().dtype

@@ -1,15 +1,17 @@
-"""A GEMM's time, predicted from the waves of its tiles, and the configuration that the prediction takes.
+"""Predict a GEMM's time from the waves of its tiles, and choose the configuration with the least predicted time.
 
     ms = launch + rounds·steps·step[configuration] + waves·wave + rounds·elements·element + bytes·byte + loads·load
          + ragged·ragged, and with K in parts + rounds·join + rounds·written·write + parts·written·read
 
-rounds: tiles one SM computes, ⌈tiles / SMs⌉, and not tiles / SMs: 2.2 cost 3; each part of a sum over K counts as a
-tile. steps: ⌈K / BLOCK_K⌉, or a part's. waves: rounds over the programs that fit an SM at once, rounded up. elements:
-BLOCK_M·BLOCK_N; written: those of them in rows that D has. bytes: A, B, C and D once. loads: bytes of A and B that all
-steps of all tiles read, from L2 for the most part. ragged: those of them from matrices whose rows start at multiples of
-16 bytes and not of 32, of which L2 reads a sector more. Every configuration has its own time of a step; the other times
-are shared by all, so that a few dozen shapes tell them. Fitted to relative errors by least squares without negative
-terms; what takes long beside the best of its shape counts less, because nobody chooses it.
+rounds: the number of tiles that one SM computes, ⌈tiles / SMs⌉, because 2.2 tiles take as long as 3; each part of a sum
+over K counts as a tile. steps: ⌈K / BLOCK_K⌉, or the steps of one part. waves: rounds over the number of programs that
+fit on an SM, rounded up. elements: BLOCK_M·BLOCK_N. written: those elements that are in rows of D. bytes: A, B, C and D
+once. loads: bytes of A and B that all steps of all tiles read, mostly from L2. ragged: the part of these from matrices
+whose rows start at multiples of 16 bytes but not of 32, which cost L2 one more sector.
+
+Every configuration has its own time per step. All configurations share the other times, so a few dozen shapes determine
+them. The fit minimizes relative errors by least squares without negative terms. A configuration that is slow at a shape
+gets a small weight there, because nobody would choose it.
 """
 
 from __future__ import annotations
@@ -27,12 +29,14 @@ Shape = tuple[int, int, int]
 SHARED = ("launch", "wave", "element", "byte", "load", "ragged", "join", "write", "read")
 SECTOR = 16  # elements of 2 bytes
 NEITHER = (False, False)
-COPY_MS = 5e-3  # an allowance, not measured: the host's time for one more launch, for which a GPU may have to wait
+COPY_MS = (
+    5e-3  # not measured: an allowance for the host's time to launch one more kernel, for which a GPU may have to wait
+)
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """What the model knows of a configuration: its blocks, and how many programs of it an SM holds."""
+    """A configuration as the model sees it: its blocks, and the number of its programs that fit on an SM."""
 
     BLOCK_M: int
     BLOCK_N: int
@@ -40,14 +44,16 @@ class Tiling:
     an_sm: int = 1
 
     def tiles(self, shape: Shape) -> int:
-        """Tiles of D of (M, N, K)."""
+        """Return the number of tiles of D for the shape (M, N, K)."""
         return -(-shape[0] // self.BLOCK_M) * -(-shape[1] // self.BLOCK_N)
 
     def terms(
         self, shape: Shape, multiprocessors: int, splits: int = 1, ragged: tuple[bool, bool] | None = None
     ) -> tuple[float, tuple[float, ...]]:
-        """(rounds · steps, what the shared times are multiplied by, in the order of SHARED) of (M, N, K) in elements of
-        2 bytes. ragged: whether the rows of A, and of B, are; by default those of contiguous matrices."""
+        """Return (rounds · steps, factors of the times in SHARED, in order) for the shape (M, N, K) of 2-byte elements.
+
+        ragged: whether the rows of A, and of B, are ragged; by default as in contiguous matrices.
+        """
         M, N, K = shape
         of_a, of_b = ragged_rows(shape) if ragged is None else ragged
         items = self.tiles(shape) * splits
@@ -63,8 +69,11 @@ class Tiling:
 
 
 def worth_splitting(tiling: Tiling, shape: Shape, multiprocessors: int) -> list[int]:
-    """Numbers of parts that K may be cut into, for (M, N, K): 1, and those with which as many programs run as the GPU
-    runs at once, or twice as many, rounded both ways."""
+    """Return the numbers of parts of K to consider for the shape (M, N, K).
+
+    These are 1, and the numbers, rounded both ways, that give as many programs as the GPU runs at a time, or twice
+    that.
+    """
     tiles, steps = tiling.tiles(shape), -(-shape[2] // tiling.BLOCK_K)
     found = {1}
     for fill in (1, 2):
@@ -73,12 +82,12 @@ def worth_splitting(tiling: Tiling, shape: Shape, multiprocessors: int) -> list[
 
 
 def ragged_rows(shape: Shape) -> tuple[bool, bool]:
-    """Whether rows of contiguous A, and B, of 2-byte elements start within a sector of L2."""
+    """Return whether rows of contiguous A, and of B, with 2-byte elements start in the middle of an L2 sector."""
     return shape[2] % SECTOR > 0, shape[1] % SECTOR > 0
 
 
 class Choice(NamedTuple):
-    """What `choose` found: SPLITS of K, which of A and B are copied first, and the ms predicted."""
+    """The result of `choose`: the configuration, SPLITS of K, whether A and B are copied, and the predicted ms."""
 
     config: Any
     splits: int
@@ -87,7 +96,7 @@ class Choice(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """One configuration's time at one shape."""
+    """The measured time of one configuration at one shape."""
 
     config: Any
     tiling: Tiling
@@ -98,8 +107,11 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class TimeModel:
-    """Times in ms. `steps`: configuration → (its Tiling, ms a step). `copy`: what a launch that copies takes, and a
-    byte that it reads or writes; None: nothing is copied."""
+    """A fitted model, with times in ms.
+
+    steps: configuration → (its Tiling, ms per step). copy: (ms per launch that copies, ms per byte that it reads or
+    writes); None if the kernel makes no copies.
+    """
 
     multiprocessors: int
     shared: tuple[float, ...]
@@ -109,7 +121,7 @@ class TimeModel:
     def predict(
         self, config: Hashable, shape: Shape, splits: int = 1, ragged: tuple[bool, bool] | None = None
     ) -> float:
-        """The time of (M, N, K) with a configuration that was measured, in ms."""
+        """Predict the time in ms of the shape (M, N, K) with a configuration that the fit included."""
         tiling, step = self.steps[config]
         own, others = tiling.terms(shape, self.multiprocessors, splits, ragged)
         return own * step + sum(x * ms for x, ms in zip(others, self.shared, strict=True))
@@ -121,8 +133,11 @@ class TimeModel:
         ragged: tuple[bool, bool] | None = None,
         unreadable: tuple[bool, bool] = NEITHER,
     ) -> Choice:
-        """What the least time is predicted of. parts: into how many a configuration may cut K, for a shape on so many
-        SMs; by default one. unreadable: which of A and B have to be copied; ragged ones may be."""
+        """Choose the configuration, splits and copies with the least predicted time.
+
+        parts: function of (configuration, shape, number of SMs) that returns the splits of K to consider; by default 1.
+        unreadable: whether A, and B, must be copied. Ragged operands may be copied.
+        """
         given = ragged_rows(shape) if ragged is None else ragged
         may = [(True,) if must else (False, True) if slow and self.copy else (False,)
                for must, slow in zip(unreadable, given, strict=True)]  # fmt: skip
@@ -138,7 +153,7 @@ class TimeModel:
         return min(found, key=lambda choice: choice.ms)
 
     def _copying(self, shape: Shape, copied: tuple[bool, ...]) -> float:
-        """ms that copies of A and B take."""
+        """Predict the ms that copies of A and B take."""
         M, N, K = shape
         if not any(copied) or self.copy is None:
             return 0.0
@@ -146,7 +161,7 @@ class TimeModel:
         return COPY_MS + launch + 4 * K * (M * copied[0] + N * copied[1]) * byte
 
     def write(self, path: Path, **about: Any) -> None:
-        """To JSON; configurations are dataclasses. about: where it is from."""
+        """Write the model as JSON; configurations are dataclasses. about: its origin."""
         entries = [
             {"config": config.keywords(), "an_sm": tiling.an_sm, "ms": step}
             for config, (tiling, step) in self.steps.items()
@@ -157,7 +172,7 @@ class TimeModel:
 
 
 def read(path: Path, make: Any) -> TimeModel:
-    """What `write` wrote; make: the configurations' class."""
+    """Read a model that `write` wrote. make: the class of its configurations."""
     known = json.loads(path.read_text())
     steps = {}
     for entry in known["steps"]:
@@ -171,16 +186,15 @@ def read(path: Path, make: Any) -> TimeModel:
 
 
 def fit(measured: Iterable[Measured], multiprocessors: int, copies: Iterable[tuple[int, float]] = ()) -> TimeModel:
-    """The model of what was measured on a GPU of so many SMs. copies: (bytes read and written, ms) of launches that
-    copy.
+    """Fit a model to times measured on a GPU with `multiprocessors` SMs.
 
-    ValueError without a measurement.
+    copies: (bytes read and written, ms) of launches that copy. Raises ValueError without a measurement.
     """
     import numpy
 
     rows = list(measured)
     if not rows:
-        raise ValueError("nothing was measured that a model could be fitted to")
+        raise ValueError("there are no measurements to fit a model to")
     tilings = {row.config: row.tiling for row in rows}
     place = {config: i for i, config in enumerate(tilings)}
     best: dict[Shape, float] = {}
@@ -190,14 +204,14 @@ def fit(measured: Iterable[Measured], multiprocessors: int, copies: Iterable[tup
     for line, row in zip(A, rows, strict=True):
         own, line[len(tilings) :] = row.tiling.terms(row.shape, multiprocessors, row.splits)
         line[place[row.config]] = own
-        line /= row.ms  # so that each row says: predicted over measured is 1
+        line /= row.ms  # so each row states that predicted over measured is 1
     x = _without_negatives(A, numpy.exp([1 - row.ms / best[row.shape] for row in rows]))
     steps = {config: (tiling, float(x[place[config]])) for config, tiling in tilings.items()}
     return TimeModel(multiprocessors, tuple(map(float, x[len(tilings) :])), steps, fit_copies(copies))
 
 
 def fit_copies(copies: Iterable[tuple[int, float]]) -> tuple[float, float] | None:
-    """(ms a launch, ms a byte) of (bytes, ms), as `fit` fits; None of nothing."""
+    """Fit (ms per launch, ms per byte) to (bytes, ms) like `fit`; None without measurements."""
     import numpy
 
     rows = numpy.array(list(copies))
@@ -208,14 +222,13 @@ def fit_copies(copies: Iterable[tuple[int, float]]) -> tuple[float, float] | Non
 
 
 def _without_negatives(A: Any, weights: Any = 1.0) -> Any:
-    """x ≥ 0 with A·x ≈ 1 in least squares, each row with its weight: what comes out negative is left out until nothing
-    does."""
+    """Solve A·x ≈ 1 for x ≥ 0 by weighted least squares, dropping negative unknowns until none is left."""
     import numpy
 
     A = A * numpy.reshape(weights, (-1, 1))
     b = numpy.broadcast_to(weights, len(A))
     scale = numpy.linalg.norm(A, axis=0)
-    scale[scale == 0] = 1  # nothing was split
+    scale[scale == 0] = 1  # if no product was split
     A = A / scale
     # The normal equations: there are ten times as many measurements as times to find.
     squares, products = A.T @ A, A.T @ b

@@ -1,4 +1,4 @@
-"""Configurations found by measuring (or, where a file says so, from compile-time facts alone), in tuned/*.json."""
+"""Read the configurations in tuned/*.json, found by measurement or, if a file says so, from compile-time facts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ FOLDER = Path(__file__).with_name("tuned")
 
 @functools.cache
 def tuned(kernel: str, dtype, gpu: str = "nvidia-h200") -> tuple[dict, ...]:
-    """The entries for one kernel and GPU: dicts with M, N, K, config, measured, gpu, triton, dtype.
+    """Return the entries for one kernel and GPU: dicts with M, N, K, config, measured, gpu, triton, dtype.
 
-    Those of `dtype`; of float16, which has the same tiles, where there are none. KeyError, naming what there is, for
-    a kernel or GPU without entries.
+    Without entries for `dtype` it returns those for float16, which has the same tiles. Raises KeyError, which names the
+    existing ones, for a kernel or GPU without entries.
     """
     path = FOLDER / f"{gpu}.json"
     if not path.is_file():
@@ -33,8 +33,10 @@ def tuned(kernel: str, dtype, gpu: str = "nvidia-h200") -> tuple[dict, ...]:
 
 @functools.cache
 def time_model(kernel: str, dtype, machine: str, make: Any) -> TimeModel | None:
-    """The model of a kernel's times that was fitted to sweeps of this machine, or of an H200; None where there is none.
-    That of `dtype`, or of float16. machine: its label. make: the class of the configurations."""
+    """Return the model of a kernel's times, fitted to sweeps of this machine or else of an H200; None without one.
+
+    Without a model for `dtype` it returns that for float16. machine: its label. make: the class of the configurations.
+    """
     slug = re.sub(r"[^a-z0-9]+", "-", machine.lower()).strip("-")
     for gpu in (slug, "nvidia-h200"):
         for name in (str(dtype).removeprefix("torch."), "float16"):

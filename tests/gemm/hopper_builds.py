@@ -1,4 +1,4 @@
-"""The Hopper GEMM built ahead of time, in a process without the interpreter: what can be told without a GPU."""
+"""Compile the Hopper GEMM ahead of time, without a GPU, in a process without the interpreter."""
 
 import json
 import os
@@ -43,7 +43,7 @@ for c in json.loads(sys.argv[2]):
 
 
 class Built(NamedTuple):
-    """Instructions in the PTX, and bytes of shared memory a program and of stack a thread."""
+    """Instructions in the PTX, bytes of shared memory per program, and bytes of stack per thread."""
 
     wgmma: int
     tma: int
@@ -52,7 +52,7 @@ class Built(NamedTuple):
 
 
 def build(configs):
-    """A Built for each HopperConfig."""
+    """Return one Built per HopperConfig."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     kernel = str(Path(hopper.__file__).with_name("hopper_kernel.py"))
     command = [sys.executable, "-c", BUILD, kernel, json.dumps([config.keywords() for config in configs])]

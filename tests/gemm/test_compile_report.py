@@ -1,4 +1,4 @@
-"""Every portable kernel reaches the tensor cores of every target, and the T4's configurations are what they say."""
+"""Test that portable kernels use the tensor cores of every target, and that the T4's configurations fit their data."""
 
 import json
 import re
@@ -66,7 +66,7 @@ def test_the_limits_are_those_of_the_datasheets():
 
 
 def build_for_t4(**configs):
-    """A row each for fused_matmul with these configurations, at 512 and at 504, which 16 does not divide."""
+    """Return one row per configuration of fused_matmul, at 512 and at 504, which is not a multiple of 16."""
 
     def at(n, config):
         return lambda a, b, c, _: fused_matmul(*(x[:n, :n].contiguous() for x in (a, b, c)), config=config)
@@ -76,7 +76,7 @@ def build_for_t4(**configs):
 
 
 def agree(row, facts):
-    """Two builds of one kernel differ by a few bytes where it spills; where it does not, 0 is 0."""
+    """Return whether two builds agree. They may differ by a few bytes if the kernel spills, and else not at all."""
     assert {key: row[key] for key in facts} == pytest.approx(facts, rel=0.1)
 
 

@@ -1,4 +1,4 @@
-"""fused_matmul agrees with PyTorch in float64 for any shape, stride and dtype, and refuses what it cannot do."""
+"""Test that fused_matmul agrees with float64 for any shape, stride and dtype, and rejects unsupported operands."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The Hopper kernel: which operands it takes and why not, that it builds, and on a Hopper GPU that it is right."""
+"""Test which operands the Hopper kernel accepts, that it compiles, and on a Hopper GPU that its results are correct."""
 
 import dataclasses
 import sys
@@ -105,7 +105,7 @@ def test_a_configuration_that_the_kernel_does_not_have_is_refused():
 @with_its_gluon
 @pytest.mark.parametrize("widths", [(64,), (128,), (128, 64), (256,)])
 def test_a_part_of_a_sum_has_a_place_for_each_element_and_a_warp_writes_what_lies_together(widths, monkeypatch):
-    """Gluon has no interpreter: `place_of` itself, with NumPy's arange for Gluon's."""
+    """Call `place_of` itself with NumPy's arange in place of Gluon's, because Gluon has no interpreter."""
     from labs_helpers.gemm.kernels import hopper_kernel
 
     with_numpy = SimpleNamespace(arange=lambda begin, end, _: numpy.arange(begin, end), SliceLayout=lambda *_: None)
@@ -115,7 +115,7 @@ def test_a_part_of_a_sum_has_a_place_for_each_element_and_a_warp_writes_what_lie
         acc = SimpleNamespace(type=SimpleNamespace(layout=0, shape=[64, width]))
         place, there = hopper_kernel.place_of.fn(acc, 40, at, sum(widths))
         assert there.ravel().tolist() == [True] * 40 + [False] * 24
-        # wgmma's accumulator: at once a warp stores 8 rows by 8 columns, two neighbours a thread
+        # In wgmma's accumulator, a warp stores 8 rows by 8 columns at a time, two neighbors per thread.
         assert sorted(place[8:16, 16:24].ravel() - place[8, 16]) == list(range(64))
         assert (place[:, 1::2] == place[:, ::2] + 1).all()
         places.append(place)
@@ -125,7 +125,7 @@ def test_a_part_of_a_sum_has_a_place_for_each_element_and_a_warp_writes_what_lie
 
 @with_its_gluon
 def test_what_is_shipped_and_every_kind_of_tile_builds_without_spills():
-    """Its CPU twin: ahead of time, in a process without the interpreter."""
+    """Compile the kernel ahead of time, in a process without the interpreter."""
     shipped = {HopperConfig(**entry["config"]) for entry in tuned("hopper", torch.float16)}
     grid = {(c.BLOCK_M, c.BLOCK_N, c.BLOCK_K, c.CONSUMERS): c for c in hopper_grid()}
     whole = [grid[128, 192, 64, 2], grid[192, 192, 64, 3], grid[64, 64, 128, 1]]
@@ -183,7 +183,7 @@ def test_it_is_right_for_any_size_that_it_takes(M, N, K, bf16, pad, which, split
 
 @on_hopper
 def test_many_tiles_a_program_and_repeated_launches_agree():
-    """Persistent programs reuse their buffers: a race would make the runs differ."""
+    """Persistent programs reuse their buffers, so a race would make the runs differ."""
     a, b, c = (torch.randn(3000, 3000, device="cuda").half()[:, :2960] for _ in range(3))
     a, b, c = a[:, :2960], b[:2960, :2960], c[:, :2960]
     first = fused_matmul(a, b, c)

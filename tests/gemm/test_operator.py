@@ -1,4 +1,4 @@
-"""fused_matmul as a PyTorch operator, and its gradient, directly and under torch.compile."""
+"""Test fused_matmul as a PyTorch operator, and its gradient, directly and under torch.compile."""
 
 import re
 from functools import partial
@@ -30,7 +30,7 @@ def operands(M, N, K, dtype=torch.float32) -> list[Tensor]:
 
 
 def results(function, *inputs: Tensor) -> list[Tensor]:
-    """The function's result and the gradients of its sum of squares."""
+    """Return the function's result and the gradients of its sum of squares."""
     leaves = [x.detach().clone().requires_grad_() for x in inputs]
     result = function(*leaves)
     return [result, *torch.autograd.grad(result.square().sum(), leaves)]
@@ -41,7 +41,7 @@ def three_steps(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
 
 def assert_agree(found: list[Tensor], wanted: list[Tensor], tolerance: float):
-    """Within `tolerance` of the largest element of each tensor."""
+    """Assert that tensors agree within `tolerance` of the largest element of each."""
     for x, y in zip(found, wanted, strict=True):
         bound = tolerance * y.abs().max().item()
         torch.testing.assert_close(x.double(), y.double(), rtol=0.0, atol=bound)

@@ -1,4 +1,4 @@
-"""Operands that TMA cannot read are copied into rows that it can: right for any stride, and only where it pays."""
+"""Test that operands which TMA cannot read are copied correctly for any stride, and only where a copy pays."""
 
 import dataclasses
 import re
@@ -28,7 +28,7 @@ LAYOUTS = {
 
 
 def like_hopper(a, b, c, config, d_strides):
-    """A launch of the portable kernel, which insists on what the Hopper kernel insists on."""
+    """Launch the portable kernel, with the requirements of the Hopper kernel on its operands."""
 
     def launch(a, b, c, d):
         assert d.stride() == d_strides
@@ -61,7 +61,7 @@ def test_any_shape_and_stride(M, N, K, half, seed, layouts, also):
     magnitude = a.cpu().double().abs() @ b.cpu().double().abs() + c.cpu().double().abs()
     product = PaddedProduct(a, b, c, Config(32, 32, 32), also, like_hopper)
     assert {i for i in (0, 1) if also[i]} <= set(product.copied)
-    for _ in range(2):  # the second time with the launches that the first found
+    for _ in range(2):  # the second pass uses the launches that the first prepared
         d = product(a, b, c)
         assert d.is_contiguous() and d.shape == (M, N)
         expect_close(f"{M}×{N}×{K}", d, exact, matmul_bound(exact, magnitude, K, dtype), "float32")
@@ -132,7 +132,7 @@ def test_a_copy_of_odd_rows_takes_neighbours_by_neighbouring_threads(layout):
         copy_rows(*[(x, padded(1001, 999, x.dtype, x.device))] * 3)
     compiled = compile_launch(launches[0], "sm_90")
     assert not compiled.spills and compiled.registers <= 64
-    # A thread that stored eight at once would also load them one by one, far from the next thread's.
+    # A thread that stored eight elements together would also load them one by one, far from those of the next thread.
     assert compiled.assembly.count("ld.global.b16") == compiled.assembly.count("st.global.b16") == 3 * 16
 
 

@@ -1,4 +1,4 @@
-"""The study at random shapes: its shapes, its records, that it goes on where it was ended, and what it draws."""
+"""Test the study at random shapes: its shapes, records and figures, and that it resumes after an interrupt."""
 
 import pandas
 import pytest
@@ -61,7 +61,7 @@ def test_what_is_wrong_or_fails_has_an_error_and_no_time():
 
 
 def made_up(*, autotuned=False):
-    """Records as the study makes them, of two shapes; the times are invented."""
+    """Return records like the study's for two shapes, with invented times."""
     rows = []
     for i, (kind, ours) in enumerate((("aligned", 1.0), ("unaligned", 4.0))):
         for name, ms in ((study.EAGER, 1.5), ("_addmm_activation", 1.2), (study.OURS, ours)):

@@ -1,4 +1,4 @@
-"""The kernel whose programs share a tile's sum: right for any shape, stride and dtype, in any order of its programs."""
+"""Test the split-K kernel for all shapes, strides and dtypes, and for any order of its programs."""
 
 from dataclasses import replace
 from functools import partial
@@ -95,7 +95,7 @@ def test_more_splits_than_steps_leave_no_empty_program():
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_90"])
 def test_it_builds_without_spills(target):
-    """One configuration for each number of rows, and the one with offsets of 64 bits."""
+    """Build one configuration for each number of rows, and the one with 64-bit offsets."""
     if target == "sm_75" and triton_for(target) is None:
         pytest.skip("newer Tritons than 3.2.0 do not use a T4's tensor cores")
     with record_launches(run=False) as launches:
@@ -116,7 +116,7 @@ def test_what_is_worth_timing_has_one_or_two_rows_of_tiles(M):
 
 
 def test_a_barrier_stands_between_the_parts_and_the_counter():
-    """Only one thread adds to the counter: the others' stores have to be done before it."""
+    """Only one thread adds to the counter, so the stores of the others must be complete before it does."""
     with record_launches(run=False) as launches:
         x = [torch.empty(s, dtype=torch.float16, device=DEVICE) for s in ((16, 4096), (4096, 256), (16, 256))]
         split_k_matmul(*x, SplitConfig(16, 64, 64, 4))

@@ -1,4 +1,4 @@
-"""The model of a GEMM's time: it counts waves, finds again what made its data, and is held to the recorded sweeps."""
+"""Test the time model: how it counts waves, that a fit recovers known times, and its losses on recorded sweeps."""
 
 import dataclasses
 
@@ -32,7 +32,7 @@ def test_a_part_of_a_wave_costs_a_whole_one():
 
 
 def made_up(noise=0.0):
-    """Times that a model makes, of ten shapes; and the model."""
+    """Return times of ten shapes that a known model predicts, and the model."""
     draw = numpy.random.default_rng(0)
     grid = hopper_grid()
     steps = {
@@ -58,7 +58,7 @@ def test_a_fit_finds_what_made_the_times(tmp_path):
     assert model.choose((4096, 4096, 4096))[0] == true.choose((4096, 4096, 4096))[0]
     model.write(tmp_path / "model.json", dtype="float16")
     assert read(tmp_path / "model.json", HopperConfig) == model
-    with pytest.raises(ValueError, match="nothing was measured"):
+    with pytest.raises(ValueError, match="no measurements"):
         fit([], SMS)
 
 
@@ -81,18 +81,18 @@ def test_a_copy_is_taken_where_it_saves_more_than_it_takes():
     copying = COPY_MS + 2e-3 + 4 * 8008 * (8000 + 8008) * 2.5e-10
     assert found.ms == pytest.approx(copying + slow.predict("one", large, ragged=NEITHER))
     assert found.ms < slow.predict("one", large) and slow.choose(small).copied == NEITHER
-    # What cannot be read is copied, whatever it takes; and where no copy was timed nothing else is.
+    # Unreadable operands are always copied; without timed copies, no other operands are.
     assert slow.choose((1000, 1024, 1000), unreadable=(True, False)).copied == (True, False)
     assert dataclasses.replace(slow, copy=None).choose(large).copied == NEITHER
 
 
 def test_on_recorded_shapes_left_out_the_choice_is_near_the_best():
-    """The portable kernel's sweep; the numbers that it gave, rounded up, so that a change of the model shows."""
+    """Compare with the losses that the portable kernel's sweep gave, rounded up, to notice changes of the model."""
     lost = [loss for _, loss, _ in model_study.losses(model_study.portable("nvidia-h200"), SMS).values()]
     assert len(lost) >= 10 and numpy.median(lost) <= 0.02 and max(lost) <= 0.12
 
 
-# Kernel → (median, 95th percentile) of the losses that its sweep gave, rounded up, so that a change of the model shows.
+# Kernel → (median, 95th percentile) of the losses in its sweep, rounded up, to notice changes of the model.
 LOST = {
     "nvidia-h200": {"hopper": (0.001, 0.08), "hopper_few_rows": (0.02, 0.15), "split_k": (0.001, 0.05)},
     "nvidia-h100-80gb-hbm3": {"hopper": (0.001, 0.08), "hopper_few_rows": (0.015, 0.12), "split_k": (0.015, 0.11)},

@@ -1,1 +1,1 @@
-"""The kernels behind `fused_matmul`: a portable one, and one for Hopper."""
+"""The kernels of `fused_matmul`: a portable one, one for Hopper, one that splits K, and one that copies operands."""

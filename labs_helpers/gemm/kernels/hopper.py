@@ -1,4 +1,4 @@
-"""Launch the Hopper kernel: descriptors, the number of programs, workspace, and what it cannot take."""
+"""Launch the Hopper kernel: check its operands, and prepare descriptors, workspace and the number of programs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from labs_helpers.gemm.time_model import Shape, Tiling, worth_splitting
 from labs_helpers.measure.machine import this_machine
 
 PANEL = 64  # columns of B, C and D that the kernel moves at a time
-WIDTHS = (64, 128, 192, 256)  # of tiles; wider ones need more registers than a consumer has
-FEW_ROWS = 128  # up to which it is predicted by a model of its own: loads of B count there, and little else
+WIDTHS = (64, 128, 192, 256)  # widths of tiles; wider ones need more registers than a consumer has
+FEW_ROWS = 128  # up to this many rows, loads of B dominate the time, and a separate model predicts it
 
 
 @dataclass(frozen=True)
 class HopperConfig:
-    """BLOCK_* in elements, BLOCK_N one of WIDTHS; CONSUMERS warpgroups share a tile's rows, 64 of them each or
-    128; STAGES buffers of A and B; C is asked for after C_AFTER steps along K; SPLITS programs share a tile, each has
-    ⌈K / BLOCK_K / SPLITS⌉ steps of its sum. ValueError for another width or no program."""
+    """A configuration of the Hopper kernel.
+
+    BLOCK_*: in elements, BLOCK_N one of WIDTHS. CONSUMERS: warpgroups that share a tile's rows, 64 or 128 each. STAGES:
+    buffers of A and B. C_AFTER: steps along K before the kernel requests C. SPLITS: programs that share a tile, with
+    ⌈K / BLOCK_K / SPLITS⌉ steps of its sum each. Raises ValueError for another width or fewer than one program.
+    """
 
     BLOCK_M: int
     BLOCK_N: int
@@ -43,24 +46,24 @@ class HopperConfig:
 
     @property
     def tiling(self) -> Tiling:
-        """What the time model knows of it."""
+        """Return the configuration as the time model sees it."""
         return Tiling(self.BLOCK_M, self.BLOCK_N, self.BLOCK_K)
 
     def parts(self, shape: Shape, multiprocessors: int) -> list[int]:
-        """SPLITS worth considering for (M, N, K). With the largest tiles the kernel that splits lacks registers."""
+        """Return the SPLITS to consider for (M, N, K). With the largest tiles, a kernel that splits lacks registers."""
         if self.BLOCK_M * self.BLOCK_N > 128 * 256:
             return [1]
         return worth_splitting(self.tiling, shape, multiprocessors)
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of the buffers for 16-bit elements, without the barriers."""
+        """Return the bytes of shared memory that the buffers need for 16-bit elements, without the barriers."""
         ring = self.STAGES * (self.BLOCK_M + self.BLOCK_N) * self.BLOCK_K
         return 2 * (ring + self.BLOCK_M * self.BLOCK_N)
 
 
 def why_not(a, b, c, architecture: str | None) -> str | None:
-    """Why the Hopper kernel cannot take these valid operands on this architecture; None when it can."""
+    """Return why the Hopper kernel cannot take these valid operands on this architecture; None if it can."""
     if reason := why_not_even_copied(a, architecture):
         return reason
     for name, tensor in (("a", a), ("b", b), ("c", c)):
@@ -72,7 +75,7 @@ def why_not(a, b, c, architecture: str | None) -> str | None:
 
 
 def why_not_even_copied(a, architecture: str | None) -> str | None:
-    """Why it could not take copies of them either, whatever their strides; None when it could."""
+    """Return why the kernel could not take copies of these operands either; None if it could."""
     if architecture != "sm_90":
         return f"the Hopper kernel needs sm_90, this is {architecture or 'the interpreter'}"
     if a.dtype not in (torch.float16, torch.bfloat16):
@@ -85,7 +88,7 @@ def why_not_even_copied(a, architecture: str | None) -> str | None:
 
 
 def why_not_row(tensor) -> str | None:
-    """Why TMA cannot read the rows of this matrix of 16-bit floats; None when it can."""
+    """Return why TMA cannot read the rows of this matrix of 16-bit floats; None if it can."""
     rows, columns = tensor.stride()
     if columns != 1 or rows == 0:
         return f" is not row-major with consecutive columns: strides {tensor.stride()}"
@@ -95,17 +98,17 @@ def why_not_row(tensor) -> str | None:
 
 
 def gluon_fits() -> bool:
-    """Whether this Triton has the Gluon that the kernel is written in; it is experimental, and differs in 3.9."""
+    """Return whether this Triton has the version of Gluon that the kernel uses; it is experimental, and 3.9 differs."""
     return (this_machine().triton or "").startswith(("3.6.", "3.7."))
 
 
 def hopper_matmul(a, b, c, config: HopperConfig):
-    """ReLU(A·B + C) by the Hopper kernel. Operands as `why_not` accepts them; returns (M, N)."""
+    """Compute ReLU(A·B + C), (M, N), with the Hopper kernel, for operands that `why_not` accepts."""
     return hopper_launch(a, b, c, config)(a, b, c)
 
 
 def hopper_launch(a, b, c, config: HopperConfig, d_strides: tuple[int, int] | None = None) -> HopperLaunch:
-    """What computes D of (a, b, c) for operands that look like these. d_strides: of a D that it is given."""
+    """Return a launch for operands with these shapes and strides. d_strides: those of D, if the caller passes D."""
     strides = (a.stride(), b.stride(), c.stride(), d_strides or (c.shape[1], 1))
     return _launch_for((*a.shape, b.shape[1]), strides, a.dtype, a.device, config)
 
@@ -116,14 +119,16 @@ def _launch_for(sizes, strides, dtype, device, config: HopperConfig) -> HopperLa
 
 
 class HopperLaunch:
-    """Operands of one look on one device, with one configuration: the first call goes through Triton, the others go
-    straight to what it prepared."""
+    """A launch for operands of fixed shapes and strides, on one device, with one configuration.
+
+    The first call goes through Triton, and later calls reuse its prepared launch.
+    """
 
     def __init__(self, sizes, strides, dtype, device, config: HopperConfig):
         M, K, N = sizes
         tiles = -(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)
         rows, steps = config.BLOCK_M // config.CONSUMERS, -(-K // config.BLOCK_K)
-        splits = -(-steps // -(-steps // config.SPLITS))  # those that have anything to add
+        splits = -(-steps // -(-steps // config.SPLITS))  # only splits that have steps to add
         self.programs = min(tiles * splits, _multiprocessors(device.index))
         self.blocks = ((rows, config.BLOCK_K), (config.BLOCK_K, PANEL), (rows, PANEL), (rows, PANEL))
         c_after = min(config.C_AFTER, steps - 1) * config.BLOCK_K
@@ -138,10 +143,10 @@ class HopperLaunch:
         self._arguments: dict[tuple[int, ...], tuple] = {}
 
     def __call__(self, a, b, c, d=None):
-        """D, which may be given."""
-        if d is None:  # the first takes two thirds of the second's time
+        """Compute D, into `d` if it is given."""
+        if d is None:  # empty_like takes two thirds of the time of torch.empty
             d = torch.empty_like(c) if self.like_c else torch.empty(self.shape, dtype=self.dtype, device=self.device)
-        # Without parts the kernel reads neither: what is there already stands in for them.
+        # Without splits the kernel reads neither pointer, so any tensor will do.
         parts, counted = self._workspace() if self.parts else (d, d)
         ready = self.prepared
         if ready is None or not ready.fits():
@@ -155,11 +160,11 @@ class HopperLaunch:
         return d
 
     def _workspace(self) -> tuple:
-        """Room for the parts of the sums, and zeros to count them."""
+        """Allocate memory for the parts of the sums, and zeros to count the parts."""
         return torch.empty(self.parts, dtype=torch.float32, device=self.device), counters(self.counters, self.device)
 
     def _describe(self, ready: PreparedLaunch, addresses: tuple[int, ...]) -> tuple:
-        """What a launch takes for matrices at these addresses; remembered, without the matrices."""
+        """Return the launch's descriptors for matrices at these addresses; they are remembered without the matrices."""
         if len(self._arguments) >= MAPS:
             self._arguments = {}
         described: list = []

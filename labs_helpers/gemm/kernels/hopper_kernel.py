@@ -1,16 +1,17 @@
-"""D = ReLU(A·B + C) for Hopper, written in Gluon: what Triton's compiler would otherwise decide stands here.
+"""Compute D = ReLU(A·B + C) on Hopper, in Gluon, which makes explicit what Triton's compiler would otherwise decide.
 
-One persistent program an SM. Its warps have roles: one warp loads tiles of A and B with the tensor memory
-accelerator (TMA) into a ring of STAGES buffers; CONSUMERS warpgroups multiply them (`wgmma`), add their part of C,
-which came in behind the first products, and let TMA store D while the next tile is under way.
+Each SM runs one persistent program, whose warps have different roles. One warp loads tiles of A and B with the tensor
+memory accelerator (TMA) into a ring of STAGES buffers. CONSUMERS warpgroups multiply these tiles (`wgmma`) and add
+their part of C, which arrives during the first products. TMA then stores D while the warpgroups begin the next tile.
 
-Shapes of tensors are powers of two in Triton, and a tile may be 192 wide all the same: B, C and D are moved in panels
-of 64 columns, which is how 128-byte swizzled rows lie in shared memory, and neighbouring panels are read as one matrix.
+Triton requires tensor shapes that are powers of two, but a tile may be 192 wide. The kernel therefore moves B, C and D
+in panels of 64 columns, the layout of 128-byte swizzled rows in shared memory, and reads neighboring panels as one
+matrix.
 
-With SPLIT a tile's sum over K is divided among `splits` programs: each writes what it has to memory, in float32, and
-the last one of a tile adds the parts up in their order, so that the result does not depend on who is last.
+With SPLIT, `splits` programs share a tile's sum over K. Each writes its part to memory in float32, and the last program
+of a tile adds the parts in a fixed order, so the result does not depend on the timing.
 
-Imports nothing of this course, so that a compiler can be pointed at the file alone.
+The file imports nothing from this course, so other tools can compile it alone.
 """
 
 from triton.experimental import gluon
@@ -23,15 +24,17 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-# Triton 3.6's name, and 3.7's
+# the names in Triton 3.6 and in 3.7
 wait_for_threads = gl.thread_barrier if hasattr(gl, "thread_barrier") else gl.barrier
 PANEL = gl.constexpr(64)  # columns: 128 bytes
 
 
 @gluon.jit
 def work(item, tiles_m, tiles_n, steps, splits, group_m, SPLIT: gl.constexpr):
-    """(tile row, tile column, its first step along K, its last step's end) of a program's item-th piece of work; the
-    tiles in groups of rows, as in tile_order.py, and all of them once for each part of K."""
+    """Return (tile row, tile column, first step along K, end of the last step) of a program's work item `item`.
+
+    Tiles come in groups of rows, as in tile_order.py, and all tiles come once for each part of K.
+    """
     tile, first, end = item, 0, steps
     if SPLIT:
         tile = item % (tiles_m * tiles_n)
@@ -49,7 +52,7 @@ def work(item, tiles_m, tiles_n, steps, splits, group_m, SPLIT: gl.constexpr):
 def load(
     a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS: gl.constexpr, SPLIT: gl.constexpr
 ):
-    """The loading warp: fills the ring in the order in which the consumers empty it."""
+    """Run the loading warp, which fills the ring in the order in which the consumers empty it."""
     STAGES: gl.constexpr = b_ring.type.shape[0] // PANELS
     CONSUMERS: gl.constexpr = a_ring.type.shape[0] // STAGES
     ROWS: gl.constexpr = a_ring.type.shape[1]
@@ -78,20 +81,20 @@ def load(
 
 @gluon.jit
 def columns(ring, first, WIDTH: gl.constexpr):
-    """Panels of a ring, from `first` on, as one matrix of WIDTH columns."""
+    """Return the panels of a ring from `first` on as one matrix of WIDTH columns."""
     return ring.index(first)._reinterpret(ring.dtype, [ring.type.shape[1], WIDTH], ring.type.layout)
 
 
 @gluon.jit
 def zeros(ROWS: gl.constexpr, WIDTH: gl.constexpr):
-    """An accumulator of one warpgroup."""
+    """Return an accumulator of zeros for one warpgroup."""
     layout: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, WIDTH, 16])
     return gl.zeros((ROWS, WIDTH), gl.float32, layout)
 
 
 @gluon.jit
 def product(a, b_ring, panel, left, right, LEFT: gl.constexpr, RIGHT: gl.constexpr, use_acc: gl.constexpr = True):
-    """left and right += A times the panels from `panel` on, LEFT and RIGHT columns; while the products before end."""
+    """Start left += and right += A times LEFT and RIGHT columns from `panel` on, while earlier products finish."""
     left = warpgroup_mma(a, columns(b_ring, panel, LEFT), left, use_acc=use_acc, is_async=True)
     if RIGHT > 0:
         right = warpgroup_mma(a, columns(b_ring, panel + LEFT // PANEL, RIGHT), right, use_acc=use_acc, is_async=True)
@@ -103,7 +106,7 @@ def product(a, b_ring, panel, left, right, LEFT: gl.constexpr, RIGHT: gl.constex
 
 @gluon.jit
 def ask_for_c(c_desc, corner_m, corner_n, c_buffers, first, arrived, PANELS: gl.constexpr):
-    """C's tile is on its way, once the last D has left the buffer."""
+    """Wait until the previous D has left the buffer, then start loading C's tile."""
     tma.store_wait(0)
     mbarrier.expect(arrived, c_buffers.type.shape[1] * PANELS * PANEL * 2)
     for panel in gl.static_range(PANELS):
@@ -114,7 +117,7 @@ def ask_for_c(c_desc, corner_m, corner_n, c_buffers, first, arrived, PANELS: gl.
 
 @gluon.jit
 def add_c(acc, c_buffers, first):
-    """D's columns take the place of C's in the panels from `first` on."""
+    """Replace C's columns in the panels from `first` on by those of D."""
     buffer = columns(c_buffers, first, acc.type.shape[1])
     d = gl.maximum(acc + buffer.load(acc.type.layout).to(gl.float32), 0.0)
     buffer.store(d.to(c_buffers.dtype))
@@ -122,9 +125,12 @@ def add_c(acc, c_buffers, first):
 
 @gluon.jit
 def place_of(acc, rows_left, at: gl.constexpr, BLOCK_N: gl.constexpr):
-    """(where an accumulator's elements lie in a part of a sum, BLOCK_N columns wide, from column `at` on; which of them
-    are in the rows that D has). Blocks of 8×8 lie one after the other: a warp holds 2 elements a thread of each, and
-    moves 256 bytes that lie together. Row by row it would be pieces of 32 bytes of 8 rows."""
+    """Return the offsets of an accumulator's elements in a part of a sum, and a mask of those in rows of D.
+
+    A part is BLOCK_N columns wide, and the accumulator begins at column `at`. Blocks of 8×8 elements follow one
+    another. A warp holds 2 elements per thread of each block, so it moves 256 contiguous bytes. In row order, it would
+    move pieces of 32 bytes from 8 rows.
+    """
     layout: gl.constexpr = acc.type.layout
     rows = gl.arange(0, acc.type.shape[0], gl.SliceLayout(1, layout))[:, None]
     across = at + gl.arange(0, acc.type.shape[1], gl.SliceLayout(0, layout))[None, :]
@@ -140,7 +146,7 @@ def write_part(part, acc, rows_left, at: gl.constexpr, BLOCK_N: gl.constexpr):
 
 @gluon.jit
 def add_parts(part, stride, parts, acc, rows_left, at: gl.constexpr, BLOCK_N: gl.constexpr):
-    """What lies where `acc` was written to, in all parts of the sum, `stride` apart, added up in their order."""
+    """Add up all parts of the sum for the elements of `acc`, in a fixed order; parts are `stride` elements apart."""
     place, there = place_of(acc, rows_left, at, BLOCK_N)
     total = gl.load(part + place, mask=there, other=0.0, cache_modifier=".cg")
     for _ in range(1, parts):
@@ -154,14 +160,14 @@ def multiply(
     me: gl.constexpr, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
     M, N, K, splits, group_m, c_after, PANELS: gl.constexpr, SPLIT: gl.constexpr,
 ):  # fmt: skip
-    """Consumer `me`, a warpgroup: ROWS × BLOCK_N of each tile, from the ring to D."""
+    """Run consumer `me`, a warpgroup, which computes ROWS × BLOCK_N of each tile, from the ring to D."""
     STAGES: gl.constexpr = b_ring.type.shape[0] // PANELS
     CONSUMERS: gl.constexpr = a_ring.type.shape[0] // STAGES
     ROWS: gl.constexpr = a_ring.type.shape[1]
     BLOCK_M: gl.constexpr = ROWS * CONSUMERS
     BLOCK_K: gl.constexpr = b_ring.type.shape[1]
     BLOCK_N: gl.constexpr = PANELS * PANEL
-    # The widest product that is a power of two, and what is left of 192 columns
+    # The widest power of two, and the rest of 192 columns.
     LEFT: gl.constexpr = 128 if BLOCK_N == 192 else BLOCK_N
     RIGHT: gl.constexpr = BLOCK_N - LEFT
     tiles_m, tiles_n, steps = gl.cdiv(M, BLOCK_M), gl.cdiv(N, BLOCK_N), gl.cdiv(K, BLOCK_K)
@@ -180,7 +186,7 @@ def multiply(
         step += 1
         for k in range((first + 1) * BLOCK_K, end * BLOCK_K, BLOCK_K):
             if not SPLIT:
-                if k == c_after:  # not before: the first tiles of A and B have the right of way
+                if k == c_after:  # not earlier, because the first tiles of A and B are more urgent
                     ask_for_c(c_desc, corner_m, corner_n, c_buffers, c_panel, c_arrived, PANELS)
             stage = step % STAGES
             mbarrier.wait(full.index(stage), (step // STAGES) & 1)
@@ -227,8 +233,8 @@ def multiply(
     tma.store_wait(0)
 
 
-# Sizes are loop bounds and coordinates here, no addresses: the compiler gains little by knowing that 16 divides one,
-# and would compile each of the eight kinds of shape anew.
+# Sizes are loop bounds and coordinates here, not addresses. The compiler gains little from knowing that 16 divides one,
+# and would compile a new kernel for each of the eight kinds of shape.
 @gluon.jit(do_not_specialize=["M", "N", "K", "splits", "group_m", "c_after"])
 def hopper_matmul_kernel(
     a_desc,
@@ -248,12 +254,14 @@ def hopper_matmul_kernel(
     CONSUMERS: gl.constexpr,
     SPLIT: gl.constexpr,
 ):
-    """Descriptors: A in blocks of ROWS × BLOCK_K, B of BLOCK_K × 64, C and D of ROWS × 64, all row-major, where
-    BLOCK_M = CONSUMERS · ROWS; BLOCK_N: 64, 128, 192 or 256. group_m: tile rows a group. c_after: the k at which C is
-    asked for, a multiple of BLOCK_K from BLOCK_K on and below K. Launch with num_warps=4 and one program an SM, at most
-    one a tile and part of K. With SPLIT: splits parts of K, each with a step or more; parts_ptr, float32 (splits,
-    tiles, BLOCK_M · BLOCK_N), in the order of `place_of`; counters_ptr, int32, CONSUMERS for each tile, zeros, and
-    zeros again afterwards."""
+    """Compute tiles of D with specialized warps. Launch with num_warps=4 and one program per SM, at most one per item.
+
+    Descriptors, all row-major: A in blocks of ROWS × BLOCK_K, B of BLOCK_K × 64, C and D of ROWS × 64, with BLOCK_M =
+    CONSUMERS · ROWS and BLOCK_N 64, 128, 192 or 256. An item is a tile and a part of K. group_m: tile rows per group.
+    c_after: the k at which the kernel requests C, a multiple of BLOCK_K, at least BLOCK_K and below K. With SPLIT:
+    splits, the parts of K, with at least one step each; parts_ptr, float32 (splits, tiles, BLOCK_M · BLOCK_N), in the
+    order of `place_of`; counters_ptr, int32, CONSUMERS per tile, zero before and after.
+    """
     ROWS: gl.constexpr = a_desc.block_type.shape[0]
     BLOCK_K: gl.constexpr = a_desc.block_type.shape[1]
     PANELS: gl.constexpr = BLOCK_N // PANEL
@@ -268,8 +276,8 @@ def hopper_matmul_kernel(
         mbarrier.init(empty.index(i), count=CONSUMERS)
     for i in gl.static_range(CONSUMERS):
         mbarrier.init(c_full.index(i), count=1)
-    # The first role runs on the launch's own four warps; the others' warps and registers a thread follow the list. The
-    # arguments stand here each time, because a constexpr in a tuple that has a name is none any more.
+    # The first role runs on the launch's own four warps. Numbers of warps and of registers per thread for the others
+    # follow the list. The arguments are repeated, because a tuple assigned to a variable would lose its constexprs.
     # fmt: off
     if CONSUMERS == 3:
         gl.warp_specialize(

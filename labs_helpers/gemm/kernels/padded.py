@@ -1,10 +1,9 @@
-"""Operands that the tensor memory accelerator cannot read, or reads slowly, are copied once, into rows that start at
-multiples of 128 bytes, and the Hopper kernel multiplies the copies.
+"""Copy operands that TMA cannot read, or reads slowly, into rows that start at multiples of 128 bytes.
 
-The other way, loads of 2 bytes in the kernel, repeats the same slow load for every tile that needs the element:
-N / BLOCK_N times for A, M / BLOCK_M times for B. A copy reads it once. The same holds, for large products, where rows
-start at multiples of 16 bytes but not of 32: every second piece of a row begins within one of the 32-byte sectors in
-which L2 is read, and 128 bytes take five of them.
+The Hopper kernel then multiplies the copies. Without copies, the kernel would load 2 bytes at a time and repeat each
+slow load for every tile that needs the element: N / BLOCK_N times for A, M / BLOCK_M times for B. A copy reads each
+element once. For large products, a copy also pays if rows start at multiples of 16 bytes but not of 32. L2 is read in
+sectors of 32 bytes, and every second piece of such a row begins within a sector, so 128 bytes touch five sectors.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.gemm.kernels.hopper import HopperConfig, hopper_launch, why_not_row
 from labs_helpers.gemm.kernels.split_k import in_eights
 
-ROWS, COLUMNS = 8, 256  # of the tile that a program copies
+ROWS, COLUMNS = 8, 256  # the tile that a program copies
 
 
 @triton.jit
@@ -34,9 +33,10 @@ def _copy_tile(source, target, tile, rows, columns, stride_row, stride_column, t
     tl.store(target + row * target_stride + column, x, mask=inside)
 
 
-# Where rows start anywhere, neighbouring threads take neighbouring elements, and a warp reads and writes 64 bytes at a
-# time. A compiler that knows the copy's rows to be aligned gives a thread 8 neighbours instead, to write at once, and
-# has it read them one by one, 16 bytes from the next thread's: a third of the speed on an H200.
+# For unaligned rows, neighboring threads should copy neighboring elements, so a warp reads and writes 64 bytes at a
+# time. A compiler that knows that the copy's rows are aligned would give each thread 8 neighboring elements instead.
+# The thread writes these together but reads them one by one, 16 bytes from those of the next thread, which gives a
+# third of the speed on an H200.
 @triton.jit(
     do_not_specialize_on_alignment=[
         f"{matrix}_{name}" for matrix in "xyz" for name in ("columns", "stride_row", "copy_stride")
@@ -68,9 +68,11 @@ def copy_rows_kernel(
     COLUMNS: tl.constexpr,
     EIGHTS: tl.constexpr,
 ):
-    """Copy up to three matrices, (rows, columns) each with any strides, to rows of consecutive columns; a program a
-    tile of ROWS × COLUMNS, those of x first. One with 0 rows has no tiles. EIGHTS: of which of the three columns and
-    strides between rows are multiples of 8, a bit each."""
+    """Copy up to three matrices, (rows, columns) with any strides, to rows of consecutive columns.
+
+    Each program copies one tile of ROWS × COLUMNS, first those of x. A matrix with 0 rows has no tiles. EIGHTS: one bit
+    for each of the columns and strides between rows, set if it is a multiple of 8.
+    """
     tile = tl.program_id(0)
     x_tiles = tl.cdiv(x_rows, ROWS) * tl.cdiv(x_columns, COLUMNS)
     y_tiles = tl.cdiv(y_rows, ROWS) * tl.cdiv(y_columns, COLUMNS)
@@ -92,18 +94,18 @@ def copy_rows_kernel(
 
 
 def copy_rows(*pairs) -> None:
-    """Copy x into y for up to three pairs (x, y) of equal shapes, y with consecutive columns: one launch."""
+    """Copy x into y for up to three pairs (x, y) of equal shapes in one launch; each y has consecutive columns."""
     copy_launch(pairs)(*_in_order(pairs))
 
 
 def copy_launch(pairs) -> TensorLaunch:
-    """What copies pairs that look like these, given their tensors `_in_order`."""
+    """Return a launch that copies pairs of these shapes and strides, when it gets their tensors `_in_order`."""
     looks = ((x.shape, x.stride(), y.stride(0), x.dtype, x.device, _aligned(x), _aligned(y)) for x, y in pairs)
     return _copy_of(tuple(looks))
 
 
 def _in_order(pairs) -> list:
-    """x, y of each pair; the kernel takes six tensors."""
+    """List x and y of each pair, repeated to the six tensors that the kernel takes."""
     tensors = [tensor for pair in pairs for tensor in pair]
     return tensors + [tensors[0]] * (6 - len(tensors))
 
@@ -114,7 +116,7 @@ def _aligned(tensor) -> bool:
 
 @functools.lru_cache(1024)
 def _copy_of(looks) -> TensorLaunch:
-    """The launch of x, y, … for pairs of these looks, for which Triton builds one kernel."""
+    """Return the launch for pairs of these shapes, strides and alignments, which share one compiled kernel."""
     numbers: list[int] = []
     tiles = 0
     eights = sum(
@@ -130,24 +132,25 @@ def _copy_of(looks) -> TensorLaunch:
 
 
 def padded(rows: int, columns: int, dtype, device):
-    """An uninitialised (rows, columns) whose rows start at multiples of 128 bytes."""
+    """Return an uninitialized (rows, columns) tensor whose rows start at multiples of 128 bytes."""
     elements = 128 // dtype.itemsize
     pitch = -(-columns // elements) * elements
     return torch.empty_strided((rows, columns), (pitch, 1), dtype=dtype, device=device)
 
 
 class PaddedProduct:
-    """ReLU(A·B + C) by the Hopper kernel, of copies of those operands that it cannot read, and of A and B where `also`
-    says so: for operands that look like these, whose launches the first call finds. A call returns (M, N), contiguous.
+    """Compute ReLU(A·B + C) with the Hopper kernel, on copies of the operands that it cannot read.
 
-    What lies between the rows of a copy is never read: TMA gives zeros beyond the shape that it was told.
+    also: whether to copy A, and B, in any case. An instance serves operands of the same shapes and strides; its first
+    call prepares the launches. A call returns (M, N), contiguous. The padding between the rows of a copy is never read,
+    because TMA gives zeros beyond a matrix's shape.
     """
 
     def __init__(self, a, b, c, config: HopperConfig, also: tuple[bool, bool] = (False, False), launch=hopper_launch):
         wanted = (*also, False)
         self.copied = tuple(i for i, x in enumerate((a, b, c)) if wanted[i] or why_not_row(x))
         self.config, self.launch = config, launch
-        # TMA cannot write where D's rows have to be, unless they start at multiples of 16 bytes.
+        # TMA can write D only if its rows start at multiples of 16 bytes.
         self.through_d = c.shape[1] % 8 > 0
         self._launches: tuple | None = None
 
@@ -176,7 +179,9 @@ class PaddedProduct:
 
 
 def narrow(tensor) -> bool:
-    """Whether the portable kernel reads a matrix of 16-bit floats 2 bytes at a time: in neither direction do lines of
-    consecutive elements start at multiples of 16 bytes."""
+    """Return whether the portable kernel must read a matrix of 16-bit floats 2 bytes at a time.
+
+    It must if neither rows nor columns are consecutive elements that start at multiples of 16 bytes.
+    """
     lines = [other for this, other in (tensor.stride(), tensor.stride()[::-1]) if this == 1]
     return not any(line * tensor.element_size() % 16 == 0 for line in lines) or tensor.data_ptr() % 16 != 0

@@ -1,4 +1,4 @@
-"""D = ReLU(A·B + C) for every GPU, shape and stride, in plain Triton."""
+"""Compute D = ReLU(A·B + C) for every GPU, shape and stride, in plain Triton."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fused_matmul_kernel(
     k = tl.arange(0, BLOCK_K)
     if WIDE:
         rows, columns, k = rows.to(tl.int64), columns.to(tl.int64), k.to(tl.int64)
-    # Rows past the edge read row 0 .. again and are never stored: the loop needs no mask along M and N.
+    # Rows past the edge read row 0 .. again and are never stored, so the loop needs no mask along M and N.
     a_tile = a_ptr + (rows % M)[:, None] * stride_am + k[None, :] * stride_ak
     b_tile = b_ptr + k[:, None] * stride_bk + (columns % N)[None, :] * stride_bn
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
@@ -68,7 +68,7 @@ def fused_matmul_kernel(
 
 
 def portable_matmul(a, b, c, config: Config, tf32: bool = False):
-    """ReLU(A·B + C) by the portable kernel. Operands as `plan.check_operands` accepts them; returns (M, N)."""
+    """Compute ReLU(A·B + C), (M, N), with the portable kernel, for operands that `plan.check_operands` accepts."""
     d = torch.empty(c.shape, dtype=a.dtype, device=a.device)
     look = tuple((x.shape, x.stride(), x.data_ptr() % 16) for x in (a, b, c))
     _launch_for(look, a.dtype, a.device, config, "tf32" if tf32 else "ieee")(a, b, c, d)
@@ -77,7 +77,7 @@ def portable_matmul(a, b, c, config: Config, tf32: bool = False):
 
 @functools.lru_cache(1024)
 def _launch_for(look, dtype, device, config: Config, precision: str) -> TensorLaunch:
-    """The launch of a, b, c and d for operands of this look: (shape, strides, alignment) of each of a, b and c."""
+    """Return the launch of a, b, c and d. look: (shape, strides, alignment) of each of a, b and c."""
     ((M, K), *_), ((_, N), *_), _ = look
     matrices = [(shape, strides) for shape, strides, _ in look] + [((M, N), (N, 1))]
     wide = any(last_offset(*matrix) + 2**20 >= 2**31 for matrix in matrices)
@@ -90,5 +90,5 @@ def _launch_for(look, dtype, device, config: Config, precision: str) -> TensorLa
 
 
 def last_offset(shape, strides) -> int:
-    """The offset of the last element from the first, in elements."""
+    """Return the offset of the last element from the first, in elements."""
     return sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))

@@ -1,8 +1,9 @@
-"""D = ReLU(A·B + C) where tiles of D are fewer than the GPU has room for: several programs share a tile's sum over K.
+"""Compute D = ReLU(A·B + C) with several programs per tile, each of which sums a part of K.
 
-As decoding has it: a few rows of A, and all of B to be read once. Each program writes its part of the sum, in
-float32, to a workspace; the last one of a tile to do so, by the tile's counter, adds the parts up in their order, so
-that the result does not depend on who was last. The idea: Osama et al., "Stream-K" (PPoPP 2023), §2.
+This pays if D has fewer tiles than the GPU can run at a time, as in decoding, where A has a few rows and the kernel
+reads all of B once. Each program writes its part of the sum, in float32, to a workspace. The tile's counter tells which
+program finishes last; this program adds the parts in a fixed order, so the result does not depend on the timing. The
+idea is from Osama et al., "Stream-K" (PPoPP 2023), §2.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.gemm.kernels.portable import last_offset
 from labs_helpers.gemm.time_model import Shape, Tiling, worth_splitting
 
-MOST_ROWS = 16  # for which the plan considers this kernel where the other could: it reads no tile of 64 rows of A
-SHARED_SM = 233_472  # bytes of an SM, compute capability 9.0
+MOST_ROWS = (
+    16  # the most rows for which the plan considers this kernel instead of Hopper's, whose tiles have 64 rows or more
+)
+SHARED_SM = 233_472  # bytes per SM, compute capability 9.0
 
 
 @dataclass(frozen=True)
 class SplitConfig:
-    """BLOCK_* in elements; SPLITS programs share a tile, each BLOCK_K·⌈K / BLOCK_K / SPLITS⌉ of K."""
+    """A configuration: BLOCK_* in elements; SPLITS programs per tile, each with BLOCK_K·⌈K / BLOCK_K / SPLITS⌉ of K."""
 
     BLOCK_M: int
     BLOCK_N: int
@@ -35,31 +38,34 @@ class SplitConfig:
     num_stages: int = 4
 
     def keywords(self) -> dict[str, int]:
-        """What a launch takes beside SPLITS."""
+        """Return the launch's keywords, which do not include SPLITS."""
         return {name: value for name, value in asdict(self).items() if name != "SPLITS"}
 
     @property
     def tiling(self) -> Tiling:
-        """What the time model knows of it. Shared memory limits how many of its programs an SM holds."""
+        """Return the configuration as the time model sees it; shared memory limits how many programs fit on an SM."""
         stage = 2 * (self.BLOCK_M + self.BLOCK_N) * self.BLOCK_K
         an_sm = min(SHARED_SM // (self.num_stages * stage + 1024), 4)
         return Tiling(self.BLOCK_M, self.BLOCK_N, self.BLOCK_K, max(an_sm, 1))
 
     def parts(self, shape: Shape, multiprocessors: int) -> list[int]:
-        """SPLITS worth considering for (M, N, K)."""
+        """Return the SPLITS to consider for (M, N, K)."""
         return worth_splitting(self.tiling, shape, multiprocessors)
 
 
 @triton.jit
 def in_eights(x, KNOWN: tl.constexpr):
-    """x; where it is known to be a multiple of 8, in a form from which the compiler knows it too. Of an argument it
-    looks at 16 alone, and loads element by element what starts at multiples of 8, which are 16 bytes."""
+    """Return x in a form that tells the compiler that it is a multiple of 8, if KNOWN.
+
+    For an argument, the compiler tests only divisibility by 16. Without this hint it would load rows that start at
+    multiples of 8 elements, which are 16 bytes, element by element.
+    """
     if KNOWN:
         x = x // 8 * 8
     return x
 
 
-# One build for all sizes: EIGHTS says what the compiler has to know of them, and of a stride whether it is 1.
+# One compiled kernel serves all sizes: EIGHTS holds what the compiler must know of sizes and strides.
 @triton.jit(
     do_not_specialize=["M", "N", "K", "splits", "steps"],
     do_not_specialize_on_alignment=[
@@ -95,9 +101,11 @@ def split_k_kernel(
     WIDE: tl.constexpr,
     EIGHTS: tl.constexpr,
 ):
-    """`steps` steps of BLOCK_K of one tile's sum, and D's tile by the program that ends it. parts: float32 (splits,
-    tiles, BLOCK_M, BLOCK_N). counters: int32, zero for each tile, before and after. EIGHTS: which of N, K and the
-    strides of A, B and C are multiples of 8, a bit each. The rest as the portable kernel."""
+    """Each program adds `steps` steps of BLOCK_K to one tile's sum; the last program of a tile stores D.
+
+    parts: float32 (splits, tiles, BLOCK_M, BLOCK_N). counters: int32, one per tile, zero before and after. EIGHTS: one
+    bit for each of N, K and the strides of A, B and C, set if it is a multiple of 8. Other arguments: see portable.py.
+    """
     N, K = in_eights(N, EIGHTS & 1), in_eights(K, EIGHTS & 2)
     stride_am, stride_ak = in_eights(stride_am, EIGHTS & 4), in_eights(stride_ak, EIGHTS & 8)
     stride_bk, stride_bn = in_eights(stride_bk, EIGHTS & 16), in_eights(stride_bn, EIGHTS & 32)
@@ -105,7 +113,7 @@ def split_k_kernel(
     stride_dm = in_eights(stride_dm, EIGHTS & 1)
     tiles_m = tl.cdiv(M, BLOCK_M)
     tiles = tiles_m * tl.cdiv(N, BLOCK_N)
-    # Programs that start together read neighbouring columns of the same rows of B.
+    # Programs that start together read neighboring columns of the same rows of B.
     tile = tl.program_id(0) % tiles
     split = tl.program_id(0) // tiles
     rows = tile % tiles_m * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -147,7 +155,7 @@ def split_k_kernel(
 
 
 def split_k_matmul(a, b, c, config: SplitConfig, tf32: bool = False):
-    """ReLU(A·B + C) by programs that share tiles. Operands as `plan.check_operands` accepts them; returns (M, N)."""
+    """Compute ReLU(A·B + C), (M, N), with several programs per tile. `plan.check_operands` must accept the operands."""
     M, N = c.shape
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
     look = tuple((x.shape, x.stride(), x.data_ptr() % 16) for x in (a, b, c))
@@ -159,11 +167,11 @@ def split_k_matmul(a, b, c, config: SplitConfig, tf32: bool = False):
 
 @functools.lru_cache(1024)
 def _launch_for(look, dtype, device, config: SplitConfig, precision: str) -> tuple[TensorLaunch, int, int]:
-    """(launch of a, b, c, d, parts and counters; tiles; floats of the parts) for operands of this look."""
+    """Return (launch of a, b, c, d, parts and counters; number of tiles; number of floats in the parts)."""
     ((M, K), *_), ((_, N), *_), _ = look
     tiles = triton.cdiv(M, config.BLOCK_M) * triton.cdiv(N, config.BLOCK_N)
     steps = triton.cdiv(triton.cdiv(K, config.BLOCK_K), config.SPLITS)
-    splits = triton.cdiv(triton.cdiv(K, config.BLOCK_K), steps)  # those that have anything to add
+    splits = triton.cdiv(triton.cdiv(K, config.BLOCK_K), steps)  # only splits that have steps to add
     matrices = [(shape, stride) for shape, stride, _ in look] + [((M, N), (N, 1))]
     wide = any(last_offset(*matrix) + 2**20 >= 2**31 for matrix in matrices)
     numbers = (M, N, K, splits, steps, *(number for _, stride in matrices for number in stride))
@@ -176,7 +184,7 @@ def _launch_for(look, dtype, device, config: SplitConfig, precision: str) -> tup
 
 
 def worth_timing(M: int) -> list[SplitConfig]:
-    """Configurations for M rows, SPLITS to be chosen: one or two rows of tiles, 128 bytes or more of a row of B."""
+    """Return configurations for M rows, without SPLITS: one or two rows of tiles, at least 128 bytes of a row of B."""
     few = (
         SplitConfig(16, 64, 128, 1, 4, 4),
         SplitConfig(16, 64, 256, 1, 4, 3),

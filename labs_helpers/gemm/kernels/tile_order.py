@@ -1,4 +1,4 @@
-"""The order in which programs take the tiles of D, so that neighbours in time share what the L2 cache holds."""
+"""Order the tiles of D in groups of rows, so programs that run at the same time share more of the L2 cache."""
 
 import triton
 import triton.language as tl
@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
-    """(tile row, tile column) of program `pid`: groups of GROUP_M tile rows, within a group column by column."""
+    """Return (tile row, tile column) of program `pid`: groups of GROUP_M tile rows, column by column within a group."""
     group = pid // (GROUP_M * tiles_n)
     first_row = group * GROUP_M
     group_rows = tl.minimum(tiles_m - first_row, GROUP_M)

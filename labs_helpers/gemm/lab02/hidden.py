@@ -1,4 +1,4 @@
-"""Hidden inputs of lab 02."""
+"""Inputs on which the grader tests answers to lab 02, besides those of the checks."""
 
 from __future__ import annotations
 

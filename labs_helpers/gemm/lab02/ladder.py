@@ -1,6 +1,6 @@
-"""The steps of lab 02 as candidates: for the study beside PyTorch's ways, and for the compile report.
+"""The exercises of lab 02 as candidates for the GEMM study and for the compile report.
 
-python -m labs_helpers.gemm.lab02.ladder          # the study with the ladder, on this machine
+python -m labs_helpers.gemm.lab02.ladder          # run the GEMM study on this machine, with these candidates
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from labs_helpers.measure.machine import this_machine
 
 
 def unfused_by_us(a, b, c):
-    """The ladder before fusing: our masked matmul, then PyTorch's addition and ReLU."""
+    """Compute D = ReLU(A·B + C) without fusing: exercise 4's product, then PyTorch's addition and ReLU."""
     return masked_matmul(a, b).add_(c).relu_()
 
 
 def with_larger_tiles(function):
-    """The same function with the block sizes, warps and stages that `fused_matmul` takes on this machine."""
+    """Wrap `function` to run with the block sizes, warps and stages of `fused_matmul` on this machine."""
 
     def larger(a, b, c):
         config = default_config(*c.shape, a.shape[1], a.dtype, this_machine().architecture)
@@ -41,7 +41,7 @@ def _blocks(config: Config) -> dict:
     return {name: getattr(config, name) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K")}
 
 
-# Name → function of (a, b, c, config) that starts the kernel. The first two leave C out.
+# Name → function of (a, b, c, config) that starts the kernel. The first two ignore C.
 KERNELS = {
     "tile_matmul": lambda a, b, c, config: tile_matmul(a, b, **_blocks(config)),
     "masked_matmul": lambda a, b, c, config: masked_matmul(a, b, **_blocks(config)),

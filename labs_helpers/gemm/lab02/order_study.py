@@ -1,8 +1,8 @@
-"""In which order a GPU starts programs, and what the order of 64×64 tiles costs: times and bytes, on an NVIDIA GPU.
+"""Record in which order an NVIDIA GPU starts programs, and the times and bytes of 64×64 tiles in several orders.
 
     python -m labs_helpers.gemm.lab02.order_study
 
-The bytes are Nsight Compute's; where `ncu` is missing or may not read the counters, they are left out.
+Nsight Compute counts the bytes. Without `ncu`, or without permission to read the counters, the record has no bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROWS_DOWN = "matmul_add_relu, 64×64×32"  # its grid has two axes, and a GPU st
 
 
 def ways(M: int) -> dict:
-    """Name → (GROUP_M, function of (a, b, c)): exercise 5's kernel, and the portable one in several orders."""
+    """Return name → (GROUP_M, function of (a, b, c)): exercise 5's kernel, and the portable one in several orders."""
     from labs_helpers.gemm.configs import Config
     from labs_helpers.gemm.kernels.portable import portable_matmul
     from labs_helpers.gemm.lab02.exercises import matmul_add_relu
@@ -54,7 +54,7 @@ def operands(M: int, N: int, K: int) -> list:
 
 
 def time_orders(rounds: int, repeat_ms: float) -> list[dict[str, Any]]:
-    """A record for each shape and order."""
+    """Time every order at every shape, and return one record for each pair."""
     from labs_helpers.measure.timing import measure_rounds
 
     records = []
@@ -74,7 +74,7 @@ def time_orders(rounds: int, repeat_ms: float) -> list[dict[str, Any]]:
 
 
 def run_kernels() -> None:
-    """The kernels that ncu counts; see `ncu.look_at`."""
+    """Run the kernels whose bytes ncu counts; see `ncu.look_at`."""
 
     def kernels() -> None:
         for n in COUNTED:
@@ -86,11 +86,11 @@ def run_kernels() -> None:
 
 
 def count_bytes() -> list[dict[str, Any]]:
-    """A record for each of COUNTED and order; none where there is no ncu or it may not count."""
+    """Return one record per size in COUNTED and order, or no records if ncu is missing or may not count."""
     try:
         text = ncu.count(MODULE, METRICS, timeout=120)
     except (FileNotFoundError, ProcessFailed) as error:
-        print(f"bytes are left out: {str(error)[-300:]}")
+        print(f"ncu could not count bytes: {str(error)[-300:]}")
         return []
     rows = [row for row in ncu.read(text) if "matmul" in row["Kernel Name"]]
     wanted = [(n, name, group) for n in COUNTED for name, (group, _) in ways(n).items()]
@@ -103,14 +103,14 @@ def count_bytes() -> list[dict[str, Any]]:
 
 def main(arguments=None) -> None:
     parser = STUDY.parser(__doc__)
-    parser.add_argument("--kernels", action="store_true", help="only run the kernels: what ncu is started on")
+    parser.add_argument("--kernels", action="store_true", help="only run the kernels; ncu starts this command")
     given = parser.parse_args(arguments)
 
     from labs_helpers.measure.machine import prepare_triton, this_machine
 
     prepare_triton()
     if this_machine().device != "cuda":
-        raise SystemExit("a GPU is needed: Triton's interpreter starts programs in an order of its own")
+        raise SystemExit("This study needs a GPU: Triton's interpreter does not start programs in a GPU's order.")
     if given.kernels:
         run_kernels()
         return
@@ -121,7 +121,7 @@ def main(arguments=None) -> None:
         partial(time_orders, rounds=4, repeat_ms=80),
         count_bytes,
     ):
-        STUDY.keep(part(), given.out)  # at once: a later part may fail
+        STUDY.keep(part(), given.out)  # after each part, because a later one may fail
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The drawings of lab 02 that are not measurements of time: strips, tiles, reuse, order."""
+"""Draw lab 02's figures that show no times: strips, tiles, bytes loaded, orders of tiles."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from labs_helpers.draw.roles import INK, PAPER, color
 
 
 def draw_strips(M: int, N: int, K: int, block_m: int, block_n: int, block_k: int, tile: tuple[int, int]):
-    """A, B and D as a matrix product is drawn, B above D: the strips that one tile of D takes, in steps along K.
+    """Draw A left of D and B above D, with the strips of A and B that one tile of D needs.
 
-    tile: (tile row, tile column) of D. The steps are numbered in the order in which they are loaded.
+    M, N, K and the blocks are in elements. tile: (tile row, tile column) of D. Numbers on the strips give the order in
+    which the kernel loads them.
     """
-    fig, ax = figures.new("One tile of D takes a strip of A and a strip of B", 6.6, 5.4)
+    fig, ax = figures.new("One tile of D needs a strip of A and a strip of B", 6.6, 5.4)
     gap, (i, j) = 0.12 * K, tile
-    left, top = K + gap, K + gap  # of D; A stands left of it, B above it
+    left, top = K + gap, K + gap  # the corner of D
     for name, x, y, width, height in (("A", 0, top, K, M), ("B", left, 0, N, K), ("D", left, top, N, M)):
         draw_box(ax, (x, y), width, height, edge=INK, linewidth=1.2)
         ax.text(x + width / 2, y - 0.02 * K, name, ha="center", va="bottom", fontsize="large")
@@ -36,12 +37,13 @@ def draw_strips(M: int, N: int, K: int, block_m: int, block_n: int, block_k: int
 
 
 def draw_tiles(writer: np.ndarray, grid: tuple[int, int]):
-    """A matrix whose tiles carry their program's (i, j) and its place in the order in which a GPU starts them.
+    """Draw the tiles of a matrix with their program ids and the order in which a GPU starts the programs.
 
-    writer: int (M, N), as `Tally.writer`, the programs counted as the interpreter runs them, last axis fastest; −1
-    where nothing was written is left blank. grid: programs along both axes. The darker, the later.
+    writer: int (M, N), as in `Tally.writer`. It holds for each element the number of the program that wrote it, in the
+    interpreter's order (last axis fastest), or −1 if none did. Such elements stay blank. grid: number of programs along
+    both axes. Later programs are darker.
     """
-    title = "A GPU starts them down the rows of tiles first"
+    title = "A GPU starts the programs column by column"
     fig, ax = figures.new(title, width=6.4, height=0.6 + 5.6 * writer.shape[0] / writer.shape[1])
     i, j = writer // grid[1], writer % grid[1]
     place = np.where(writer < 0, np.nan, i + grid[0] * j)
@@ -61,15 +63,15 @@ def draw_tiles(writer: np.ndarray, grid: tuple[int, int]):
 
 
 def draw_reuse(n: int, blocks, counted, itemsize: int, prediction=None):
-    """Counted bytes of A and B against the tile's edge, on the line that the formula gives.
+    """Draw the bytes of A and B that a kernel loads against the tile size, beside the formula.
 
-    blocks: tile edges BLOCK_M = BLOCK_N; counted: bytes loaded with each. prediction: one for the last block, in
-    kB, or None.
+    A and B are n×n with `itemsize` bytes per element. blocks: tile edges, BLOCK_M = BLOCK_N. counted: bytes loaded with
+    each of them. prediction: a Prediction for the last block in kB, or None.
     """
-    fig, ax = figures.new(f"A larger tile loads less: A and B of {n}×{n}")
+    fig, ax = figures.new(f"Twice the tile's edge loads half the bytes (n = {n})")
     fine = np.geomspace(min(blocks), max(blocks), 50)
     formula = 2 * n * n * itemsize * n / fine / 1e3
-    ax.plot(fine, formula, marker="", color=color("reference"), label="2·n²·(n / BLOCK)")
+    ax.plot(fine, formula, marker="", color=color("reference"), label=f"2·n²·(n / BLOCK) · {itemsize} bytes")
     ax.plot(blocks, np.array(counted) / 1e3, linestyle="none", color=color("measured"), label="counted")
     ax.set(yscale="log", ylabel="kB of A and B loaded")
     tick_each(ax, blocks, xlabel="BLOCK_M = BLOCK_N")
@@ -81,12 +83,13 @@ def draw_reuse(n: int, blocks, counted, itemsize: int, prediction=None):
 
 
 def draw_orders(orders: dict, tiles_m: int, tiles_n: int, wave: int):
-    """When each tile is computed, a panel an order: dark tiles come first, the outlined ones together in wave 0.
+    """Draw when each tile is computed, with one panel per order, and outline the tiles of the first wave.
 
-    orders: name → sequence of (tile row, tile column). The panels say how many strips the first wave takes.
+    orders: name → sequence of (tile row, tile column). wave: how many programs run at the same time. The title of each
+    panel counts the strips that the first wave needs.
     """
-    title = f"{wave} programs that run together take fewest strips as a square"
-    fig, axes = figures.panels(title, orders, 7.2, 4.4)
+    fig, axes = figures.panels(f"{wave} programs need the fewest strips when they form a square", orders, 7.2, 4.6)
+    figures.write_below(fig, f"outlined: the first {wave} programs")
     for ax, (name, order) in zip(axes, orders.items(), strict=True):
         when = np.full((tiles_m, tiles_n), np.nan)
         for pid, (i, j) in enumerate(order):
@@ -96,7 +99,8 @@ def draw_orders(orders: dict, tiles_m: int, tiles_n: int, wave: int):
         for i, j in first:
             draw_box(ax, (j - 0.5, i - 0.5), 1, 1, edge=color("group of columns"), linewidth=1.5)
         rows, columns = len({i for i, _ in first}), len({j for _, j in first})
-        ax.set(title=f"{name}:\n{rows} of A + {columns} of B", xlabel="tile column", ylabel="tile row")
+        strips = f"{rows} strip{'s' * (rows > 1)} of A, {columns} of B"
+        ax.set(title=f"{name}:\n{strips}", xlabel="tile column", ylabel="tile row")
         ax.set(xticks=[], yticks=[])
         ax.grid(False)
     key = fig.colorbar(image, ax=axes, shrink=0.6, aspect=16)
@@ -105,12 +109,12 @@ def draw_orders(orders: dict, tiles_m: int, tiles_n: int, wave: int):
 
 
 def draw_misses(groups, misses, by_rows: int, prediction=None):
-    """Misses of the simulated cache against GROUP_M, with row order as the level to beat."""
+    """Draw the misses of the simulated cache against GROUP_M, with a line at the misses of row order."""
     best = int(np.argmin(misses))
-    fig, ax = figures.new(f"GROUP_M = {groups[best]} fetches {misses[best]} strips, row order {by_rows} (simulated)")
+    fig, ax = figures.new(f"GROUP_M = {groups[best]} fetches {misses[best]} strips, row order {by_rows}")
     ax.plot(groups, misses, marker="o")
     level(ax, by_rows, "row order", role="theirs", style=":")
-    ax.set(ylabel="strips fetched", ylim=(0, 1.15 * max(*misses, by_rows, predicted(prediction) or 0)))
+    ax.set(ylabel="strips fetched (simulated)", ylim=(0, 1.15 * max(*misses, by_rows, predicted(prediction) or 0)))
     tick_each(ax, groups, xlabel="GROUP_M")
     figures.mark_prediction(ax, groups[best], prediction)
     return fig

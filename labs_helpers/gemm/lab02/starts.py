@@ -1,4 +1,4 @@
-"""A product whose programs write down when they started: the order in which a GPU takes them. NVIDIA only."""
+"""Record the order in which an NVIDIA GPU starts the programs of a matrix product."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from triton.language.extra.cuda import globaltimer, smid
 
 @triton.jit
 def clock():
-    """Cycles of this SM."""
+    """Return the cycle counter of this SM."""
     return tl.inline_asm_elementwise("mov.u64 $0, %clock64;", "=l", [], dtype=tl.int64, is_pure=False, pack=1)
 
 
 @triton.jit
 def watched_matmul_kernel(a_ptr, b_ptr, d_ptr, log_ptr, counter_ptr, n, BLOCK: tl.constexpr):
-    """Program (i, j) computes tile (i, j) of D = A·B, n×n, and logs: its place in the order of starts, ns at its
-    start and end, its SM, and how many of its SM's cycles it took."""
+    """Program (i, j) computes tile (i, j) of D = A·B, n×n, and writes five numbers to the log.
+
+    These are its place in the order of starts, the time in ns at its start and at its end, its SM, and its duration in
+    cycles of that SM.
+    """
     started, cycles = globaltimer(), clock()
     place = tl.atomic_add(counter_ptr, 1)
     i, j = tl.program_id(0), tl.program_id(1)
@@ -40,9 +43,11 @@ def watched_matmul_kernel(a_ptr, b_ptr, d_ptr, log_ptr, counter_ptr, n, BLOCK: t
 
 
 def watch_starts(n: int, block: int = 64, first: int = 132) -> dict[str, Any]:
-    """A record of one warm run: in how many tile rows and columns the `first` programs to start are, and how a
-    program's place in the order of starts goes with its number: the correlation with the first axis fastest, and with
-    the second."""
+    """Return a record of one warm run of an n×n product with block×block tiles in float16.
+
+    It counts the tile rows and columns of the `first` programs to start. It also holds the correlation of the order of
+    starts with the program ids, counted with the first axis of the grid fastest and with the second axis fastest.
+    """
     tiles = n // block
     a, b, d = (torch.randn(n, n, device="cuda", dtype=torch.float16) for _ in range(3))
     log = torch.zeros(tiles * tiles, 5, dtype=torch.int64, device="cuda")

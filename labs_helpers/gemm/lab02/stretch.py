@@ -1,4 +1,4 @@
-"""The stretch exercise of lab 02, ungraded: a gate, D = (A·B) · SiLU(A·G), in one kernel, beside ours and PyTorch's."""
+"""The ungraded stretch of lab 02: compute D = (A·B) · SiLU(A·G) in one kernel, and compare it with other ways."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from labs_helpers.measure.timing import measure_rounds
 def gated_matmul_kernel(a_ptr, b_ptr, g_ptr, d_ptr, M, N, K,
                         stride_am, stride_ak, stride_bk, stride_bn, stride_gk, stride_gn, stride_dm, stride_dn,
                         BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):  # fmt: skip
-    """Program (i, j) computes tile (i, j) of D = (A·B) · SiLU(A·G): each tile of A is loaded once for both products."""
+    """Program (i, j) computes tile (i, j) of D = (A·B) · SiLU(A·G), and loads each tile of A once for both products."""
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     up, gate = tl.zeros((BLOCK_M, BLOCK_N), tl.float32), tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -40,7 +40,7 @@ def gated_matmul_kernel(a_ptr, b_ptr, g_ptr, d_ptr, M, N, K,
 
 
 def gated_matmul(a, b, g, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, **options):
-    """(A·B) · SiLU(A·G) in one kernel. a: (M, K), b and g: (K, N), any strides. Returns (M, N)."""
+    """Return (A·B) · SiLU(A·G), (M, N), from one kernel. a: (M, K), b and g: (K, N), any strides."""
     (M, K), (_, N) = a.shape, b.shape
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
     grid = (triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))
@@ -50,53 +50,57 @@ def gated_matmul(a, b, g, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, **options):
 
 
 def in_pytorch(a, b, g):
-    """The same as four of PyTorch's kernels."""
+    """Compute the same with four of PyTorch's kernels."""
     return torch.nn.functional.silu(a @ g) * (a @ b)
 
 
 def in_pieces(a, b, g):
-    """The same with exercise 4's kernel for each product, so that its loads can be counted."""
+    """Compute the same with exercise 4's kernel for each product, whose loads the meter can count."""
     return torch.nn.functional.silu(masked_matmul(a, g)) * masked_matmul(a, b)
 
 
 def beside_ours(yours, n: int = 256, n_on_gpu: int = 4096):
-    """A figure of `yours(a, b, g)` beside ours and one in pieces: on a GPU TFLOP/s at n_on_gpu, float16, elsewhere the
-    bytes that a product of n×n in float32 loads and stores. Left out of it, with a word, while it is open or wrong."""
+    """Draw `yours(a, b, g)` beside our kernel and an unfused one.
+
+    On a GPU the bars are TFLOP/s for float16 matrices of n_on_gpu × n_on_gpu. Elsewhere they are the MB that kernels
+    load and store for n×n float32 matrices. If `yours` is a stub or wrong, the figure omits it and a line says why.
+    """
     on_gpu = this_machine().device == "cuda"
     size, dtype = (n_on_gpu, torch.float16) if on_gpu else (n, torch.float32)
     a, b, g = (torch.randn(size, size, device=this_machine().device).to(dtype) / size**0.25 for _ in range(3))
-    ways = {"PyTorch, 4 kernels": in_pytorch} if on_gpu else {"exercise 4 twice, and PyTorch": in_pieces}
+    ways = {"PyTorch, 4 kernels": in_pytorch} if on_gpu else {"exercise 4 twice, then PyTorch": in_pieces}
     ways["ours"] = gated_matmul
     if not attempted(yours):
-        print("○ yours is still open")
+        print("○ your kernel is not written yet")
     elif said := _wrong(yours):
-        print(f"✗ yours is left out: {said}")
+        print(f"✗ the figure omits your kernel: {said}")
     else:
         ways["yours"] = yours
     if on_gpu:
         timings = measure_rounds({name: lambda way=way: way(a, b, g) for name, way in ways.items()}, rounds=3)
         values = {name: 4 * size**3 / timing.median_ms / 1e9 for name, timing in timings.items()}
         best, unit = max(values, key=values.get), "TFLOP/s"
-        title = f"n = {size}: {best} is fastest"
+        title = f"n = {size}: {best} runs fastest"
     else:
         values = {name: _bytes(way, a, b, g) / 1e6 for name, way in ways.items()}
         best, unit = min(values, key=values.get), "MB loaded and stored"
-        title = f"n = {size}: {best} moves least"
+        title = f"n = {size}: {best} moves the fewest bytes"
     fig, ax = figures.new(title, height=1.2 + 0.5 * len(values))
     texts = {name: f"{value:.3g}" for name, value in values.items()}
-    draw_bars(ax, values, "ours", texts, xlabel=unit, room=1.15)
+    roles = dict.fromkeys(values, "reference") | {"ours": "ours", "yours": "result"}
+    draw_bars(ax, values, roles, texts, xlabel=unit, room=1.15)
     return fig
 
 
 def _bytes(way, a, b, g) -> int:
-    """Bytes loaded and stored by kernels, and those of PyTorch's operations on what they made."""
+    """Count the bytes that kernels and PyTorch's operations on their results load and store."""
     with metered() as meter, TorchTraffic() as outside:
         way(a, b, g)
     return meter.bytes_moved + sum(each.bytes for each in outside.operations if each.name in ("silu", "mul"))
 
 
 def _wrong(yours) -> str:
-    """What is wrong with `yours` at an odd shape; '' for nothing."""
+    """Describe what is wrong with `yours` at a shape with odd sizes; '' if nothing is."""
     M, N, K = 100, 70, 50
     a, b, g = (torch.randn(size, device=this_machine().device) for size in ((M, K), (K, N), (K, N)))
     try:
@@ -107,6 +111,6 @@ def _wrong(yours) -> str:
     expected = up * torch.nn.functional.silu(gate)
     bound = 8 * matmul_bound(expected, (a.cpu().abs() @ b.cpu().abs()) * (1 + gate.abs()), K, torch.float32)
     if tuple(found.shape) != (M, N):
-        return f"its shape is {tuple(found.shape)}, not {(M, N)}"
+        return f"its result has the shape {tuple(found.shape)}, not {(M, N)}"
     off = ~((found.cpu().double() - expected).abs() <= bound + 1e-4)
-    return f"{int(off.sum())} of {off.numel()} elements are off at {M}×{N}×{K}" if off.any() else ""
+    return f"{int(off.sum())} of {off.numel()} elements are wrong at {M}×{N}×{K}" if off.any() else ""

@@ -1,4 +1,4 @@
-"""A simulated cache in front of DRAM: which tiles of A and B a run of programs finds in it."""
+"""Simulate a cache in front of DRAM that holds strips of A and B, and count its misses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 
 def in_groups(tiles_m: int, tiles_n: int, GROUP_M: int) -> list[tuple[int, int]]:
-    """The tiles in groups of GROUP_M tile rows, within a group column by column; GROUP_M = 1 is row by row."""
+    """Return the tiles in groups of GROUP_M tile rows, column by column within a group; GROUP_M = 1 is row order."""
     return [
         (row, column)
         for top in range(0, tiles_m, GROUP_M)
@@ -16,9 +16,9 @@ def in_groups(tiles_m: int, tiles_n: int, GROUP_M: int) -> list[tuple[int, int]]
 
 
 def wave_rows(GROUP_M: int, tiles_m: int, tiles_n: int, wave: int, BLOCK_M: int, BLOCK_N: int) -> float:
-    """Rows of A plus columns of B that `wave` programs need together when they fill groups of GROUP_M tile rows.
+    """Return the rows of A plus the columns of B that a wave of programs needs, in groups of GROUP_M tile rows.
 
-    They are GROUP_M tile rows and wave / GROUP_M tile columns, as far as there are so many.
+    The wave covers GROUP_M tile rows and wave / GROUP_M tile columns, or all of them if the matrix has fewer.
     """
     rows = min(GROUP_M, tiles_m)
     columns = min(wave / rows, tiles_n)
@@ -26,14 +26,14 @@ def wave_rows(GROUP_M: int, tiles_m: int, tiles_n: int, wave: int, BLOCK_M: int,
 
 
 def tile_misses(order, capacity: int, wave: int = 1) -> int:
-    """DRAM loads of operand strips when programs run in `order` behind a least-recently-used cache.
+    """Count the strips that programs load from DRAM when they run in `order`, with a least-recently-used cache.
 
     order: sequence of (tile row, tile column), or an int tensor (programs, 2). Tile (i, j) needs strip i of A
-    (its rows) and strip j of B (its columns). capacity: how many strips fit. wave: how many programs run at the
-    same time; each wave needs its strips together. ValueError for capacity or wave below 1.
+    (its rows) and strip j of B (its columns). capacity: number of strips that fit into the cache. wave: number of
+    programs that run at the same time and need their strips together. Raises ValueError if either is below 1.
     """
     if capacity < 1 or wave < 1:
-        raise ValueError(f"capacity and wave are at least 1, not {capacity} and {wave}")
+        raise ValueError(f"capacity and wave must be at least 1, not {capacity} and {wave}")
     tiles = [tuple(int(v) for v in tile) for tile in order]
     held: OrderedDict = OrderedDict()
     misses = 0

@@ -1,4 +1,4 @@
-"""The ladder on this machine in a few seconds, a student's kernel in it."""
+"""Time lab 02's candidates, and a student's kernel, on this machine in a few seconds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from labs_helpers.measure.study import as_text
 
 
 def time_here(matmul_add_relu) -> dict:
-    """This machine's label → DataFrame for `draw_speedup`, in a few seconds, with `matmul_add_relu` as 'yours'.
+    """Return {this machine's label: records} for `draw_speedup`, with `matmul_add_relu` as 'yours'.
 
-    Without a GPU PyTorch alone, at sizes that a CPU does in time.
+    Without a GPU only PyTorch is timed, at sizes that a CPU computes quickly.
     """
     here = this_machine()
     sizes, rounds, repeat_ms = ((1024, 2048, 4096), 3, 100) if here.device == "cuda" else ((256, 512, 1024), 2, 40)

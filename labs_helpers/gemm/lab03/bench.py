@@ -1,4 +1,4 @@
-"""What a search asks of a GPU: run a configuration, and measure it. Live on a GPU, else from the record."""
+"""Run and measure configurations for a search, on this machine's GPU or from the recorded sweep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labs_helpers.measure.timing import measure as time_it
 
 
 class Live:
-    """D = ReLU(A·B + C) at one shape in float16 on this machine's GPU, with the interface of `Recorded`."""
+    """A bench for D = ReLU(A·B + C) at one shape in float16 on this machine's GPU, with the interface of `Recorded`."""
 
     def __init__(self, shape: tuple[int, int, int]):
         self.shape = shape
@@ -25,12 +25,12 @@ class Live:
         return fused_matmul(*self.operands, config=config)
 
     def measure(self, config: Config) -> float:
-        """The median in ms."""
+        """Return the median time in ms."""
         return time_it(lambda: self.run(config), warmup_ms=5, repeat_ms=25).median_ms
 
 
 def bench_here(shape: tuple[int, int, int]):
-    """(bench, where its times are from): this machine's GPU, or without one the sweep recorded on an H200."""
+    """Return (bench, source of its times): this machine's GPU or, without one, the sweep recorded on an H200."""
     if this_machine().device == "cuda":
         return Live(shape), this_machine().label
     frame = measured()

@@ -1,5 +1,7 @@
-"""What compilers' searches would pick here: Triton's autotuner itself and PyTorch's list of templates, answered from
-a recorded sweep, and what TVM's tuners do before their models have anything to say."""
+"""Find what compilers' searches would pick here, with times from a recorded sweep.
+
+The searches are Triton's own autotuner, PyTorch's list of templates, and TVM's tuners before their first fit.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +20,21 @@ from labs_helpers.gemm.kernels.portable import fused_matmul_kernel
 from labs_helpers.gemm.lab03.pictures.space import short
 from labs_helpers.gemm.tuning.space import grid
 
-# What each measures at random before its model chooses, by its own defaults: AutoTVM's XGBTuner plan_size, and the
+# Number of random measurements before each tuner's model chooses, by default: plan_size of AutoTVM's XGBTuner, and
 # num_warmup_sample(s) of the XGBModel of Ansor (auto_scheduler) and of MetaSchedule.
 # In python/tvm: autotvm/tuner/xgboost_tuner.py, {auto_scheduler,meta_schedule}/cost_model/xgb_model.py
 TVM = {"AutoTVM": 64, "Ansor": 100, "MetaSchedule": 100}
 
 
 class RecordedTuner(Autotuner):
-    """Triton's autotuner with its pruning, its key and its cache, whose measurements are `bench`'s: nothing runs.
+    """Triton's autotuner with its pruning, key and cache, which takes its times from `bench` and runs nothing.
 
-    kernel: a jitted function, for the names of its arguments. bench: a Recorded. asked: the configurations that were
-    measured, in order; a key that is known asks for none.
+    kernel: a jitted function, for the names of its arguments. bench: a Recorded. asked: the configurations measured so
+    far, in order. For a key in its cache, the autotuner measures none.
     """
 
     def __init__(self, kernel, bench, key, prune_configs_by=None):
-        # Lab 02's reference may be withheld: the library's kernel, whose record this is, begins with the same names.
+        # Lab 02's reference may be withheld. The library's kernel, which the sweep timed, has the same first arguments.
         function = plain(fused_matmul_kernel if isinstance(kernel, Withheld) else kernel)
         self.bench, self.asked = bench, []
         super().__init__(
@@ -43,7 +45,7 @@ class RecordedTuner(Autotuner):
             reset_to_zero=None,
             restore_value=None,
             prune_configs_by=prune_configs_by,
-            do_bench=lambda call, quantiles: call(),  # not asked: _bench answers
+            do_bench=lambda call, quantiles: call(),  # never called, because _bench is overridden
         )
 
     def _bench(self, *args, config, **meta):
@@ -52,7 +54,7 @@ class RecordedTuner(Autotuner):
 
 
 class _Named:
-    """In place of a kernel: it has the function's name, and running it does nothing."""
+    """A stand-in for a kernel, with the function's name, that does nothing when it runs."""
 
     def __init__(self, function):
         self.fn, self.__name__ = function, function.__name__
@@ -67,12 +69,12 @@ def _for_triton(config: Config) -> triton.Config:
 
 
 def from_triton(config: triton.Config) -> Config:
-    """The Config of a triton.Config of this lab's kernels."""
+    """Convert a triton.Config of this lab's kernels to a Config."""
     return Config(**config.kwargs, num_warps=config.num_warps, num_stages=config.num_stages)
 
 
 def early(prune, chip):
-    """`prune` as the function that prune_configs_by={'early_config_prune': …} takes."""
+    """Wrap `prune` for Triton's prune_configs_by={'early_config_prune': …}."""
 
     def early_config_prune(configs, named, **_):
         known = {from_triton(config): config for config in configs}
@@ -82,9 +84,11 @@ def early(prune, chip):
 
 
 def autotune_here(kernel, prune, chip, n: int = 2048) -> Config:
-    """The configuration that @triton.autotune finds for D = ReLU(A·B + C) of n×n×n on this machine's GPU, among what
-    `prune` keeps; kept on disk under Triton's own key. kernel: lab 02's matmul_add_relu_kernel; StillOpen where the
-    hand-out has none."""
+    """Return the configuration that @triton.autotune finds for D = ReLU(A·B + C) of n×n×n on this machine's GPU.
+
+    Triton measures the configurations that `prune` keeps, and stores the result on disk under its own key. kernel: lab
+    02's matmul_add_relu_kernel. Raises StillOpen if the hand-out does not include it.
+    """
     import torch
 
     if isinstance(kernel, Withheld):
@@ -105,8 +109,10 @@ def autotune_here(kernel, prune, chip, n: int = 2048) -> Config:
 
 
 def inductor_templates() -> list[Config]:
-    """The configurations that torch.compile(mode='max-autotune') tries for a matrix product by default, as the torch
-    installed here lists them; [] where this version keeps them elsewhere. It tries cuBLAS beside them."""
+    """Return the configurations that torch.compile(mode='max-autotune') tries for a matrix product, besides cuBLAS.
+
+    They come from the installed version of PyTorch; if it keeps its list elsewhere, the result is [].
+    """
     try:
         from torch._inductor.template_heuristics.triton import CUDAConfigHeuristic
 
@@ -117,15 +123,17 @@ def inductor_templates() -> list[Config]:
 
 
 def at_random(bench, measurements: int, seeds=range(200)) -> tuple[float, float]:
-    """(median, worst) time in ms of the fastest of so many configurations drawn at random from all, over the seeds."""
+    """Return the (median, worst) time in ms, over seeds, of the fastest of `measurements` random configurations."""
     times = [bench.time(config) for config in grid()]
     fastest = [min(random.Random(seed).sample(times, measurements)) for seed in seeds]
     return float(np.median(fastest)), max(fastest)
 
 
 def picks(bench, kernel, prune, chip):
-    """DataFrame: which search measures how many of the space, what it picks at the bench's shape, and how much slower
-    that is than the best ('lost', a fraction)."""
+    """Return a DataFrame of searches: how many configurations each measures, its pick, and how much slower that is.
+
+    'lost' is a fraction, relative to the best configuration at the bench's shape.
+    """
     import pandas
     import torch
 

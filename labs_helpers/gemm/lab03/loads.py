@@ -1,4 +1,4 @@
-"""How a kernel loads, by what its integers are: the instructions in what the compiler makes of it, without a GPU."""
+"""Count the load instructions that the compiler generates for different values of K, without a GPU."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from labs_helpers.measure.machine import this_machine
 
 
 def load_table(sizes_of_k, config: Config, target: str = "sm_90"):
-    """DataFrame, a row for each K: how many instructions load 16 bytes at a time without waiting (cp.async), how many
-    load one float16 and wait, and the shared memory that the kernel takes. float16, M and N multiples of 16."""
+    """Return a DataFrame with one row per K: load instructions by kind, and the kernel's shared memory in bytes.
+
+    The two kinds load 16 bytes asynchronously (cp.async), or one float16 and wait for it. A, B and C are float16, and M
+    and N are multiples of 16.
+    """
     import pandas
 
     jobs = []

@@ -1,4 +1,4 @@
-"""A learned cost model: it measures, fits, and measures next what it believes to be fastest."""
+"""Search with a learned cost model, which chooses each configuration to measure, and race it against other searches."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from labs_helpers.gemm.tuning.places import places_filled
 from labs_helpers.gemm.tuning.recorded import Recorded, shapes
 from labs_helpers.gemm.tuning.space import grid
 
-FIRST = 4  # measured at random before the model has anything to learn from
+FIRST = 4  # random measurements before the first fit
 
 
 def features(config: Config, M: int, N: int, at_once: int) -> list[float]:
-    """What the model sees of a configuration, most of it in powers of two."""
+    """Return the model's features of a configuration, mostly as logarithms to base 2."""
     tiles, filled = places_filled(M, N, config, at_once)
     accumulators = config.BLOCK_M * config.BLOCK_N / (32 * config.num_warps)
     stage = (config.BLOCK_M + config.BLOCK_N) * config.BLOCK_K * 2
@@ -35,11 +35,11 @@ def features(config: Config, M: int, N: int, at_once: int) -> list[float]:
 
 
 def learned_search(configs, M: int, N: int, K: int, chip, measure, budget: int, seed: int):
-    """(best, curve) as `random_search` gives them, but from all of `configs`, each chosen by a model.
+    """Return (best, curve) like `random_search`, but let a model choose from all of `configs`.
 
-    The first few are random. From then on gradient-boosted trees (Friedman, Annals of Statistics 2001) are fitted to
-    the logarithm of the times after each measurement, and the configuration with the lowest prediction is next.
-    What could not run is learned from as four times the slowest.
+    The first few measurements are random. After each further one, gradient-boosted trees (Friedman, Annals of
+    Statistics 2001) are fitted to the logarithm of the times, and the configuration with the lowest prediction comes
+    next. A configuration that could not run counts as four times the slowest.
     """
     from sklearn.ensemble import GradientBoostingRegressor
 
@@ -62,7 +62,7 @@ def learned_search(configs, M: int, N: int, K: int, chip, measure, budget: int, 
 
 
 def random_over_all(configs, M: int, N: int, K: int, chip, measure, budget: int, seed: int):
-    """(best, curve) of a random search that prunes nothing, to race against."""
+    """Return (best, curve) of a random search over all of `configs`, without pruning."""
     drawn = random.Random(seed).sample(list(configs), min(budget, len(configs)))
     times = [measure(config) for config in drawn]
     curve = np.minimum.accumulate(times).tolist() if times else []
@@ -70,8 +70,10 @@ def random_over_all(configs, M: int, N: int, K: int, chip, measure, budget: int,
 
 
 def race(searches: dict, bench, chip, budget: int, seeds) -> dict:
-    """name → array (seeds, budget) of regrets: by how much the fastest so far is slower than the bench's best,
-    0.02 for 2%. searches: name → function with `random_search`'s signature. bench: a Recorded."""
+    """Return name → array (seeds, budget) of regrets: how much slower the fastest so far is than the best, 0.02 for 2%.
+
+    searches: name → function with the signature of `random_search`. bench: a Recorded.
+    """
     best_ms = bench.best()[1]
     return {
         name: np.array([search(grid(), *bench.shape, chip, bench.measure, budget, seed)[1] for seed in seeds]) / best_ms
@@ -81,7 +83,7 @@ def race(searches: dict, bench, chip, budget: int, seeds) -> dict:
 
 
 def race_all(searches: dict, measured, chip, budget: int, seeds, kernel: str = "fused_matmul") -> dict:
-    """`race` at every recorded shape of a kernel: name → array (shapes · seeds, budget)."""
+    """Run `race` at every recorded shape of a kernel. Returns name → array (shapes · seeds, budget)."""
     races = [
         race(searches, Recorded(measured, kernel, shape), chip, budget, seeds) for shape in shapes(measured, kernel)
     ]
@@ -89,7 +91,7 @@ def race_all(searches: dict, measured, chip, budget: int, seeds, kernel: str = "
 
 
 def among_kept(search, prune):
-    """`search` over what `prune` keeps instead of over everything, with the same signature."""
+    """Wrap `search` to choose only from the configurations that `prune` keeps, with the same signature."""
 
     def pruned(configs, M: int, N: int, K: int, chip, measure, budget: int, seed: int):
         return search(prune(configs, M, N, K, chip), M, N, K, chip, measure, budget, seed)

@@ -1,1 +1,1 @@
-"""Find the configuration of a kernel: the space of them, recorded sweeps, and a cache that remembers what won."""
+"""Tune a kernel: the space of configurations, recorded sweeps, and a cache of the best configurations."""

@@ -1,4 +1,4 @@
-"""The tuning cache: one JSON file, safe for several processes, that keeps the best configuration of each key."""
+"""Store the best configuration of each key in one JSON file that several processes can share."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _FIELDS = {field.name for field in fields(Config)}
 
 
 class TuningCache:
-    """key → (Config, ms) in a JSON file. Each call reads the file anew, so processes see each other's entries.
+    """A cache of key → (Config, ms) in a JSON file. Each call reads the file, so processes see each other's entries.
 
-    A file that cannot be read as a cache is put aside under '<name>.damaged', with a warning, and the cache begins
-    empty; so nothing is lost. Writing goes to a new file that takes the old one's place, under a lock beside it.
+    A damaged file is renamed to '<name>.damaged', with a warning, and the cache starts empty. Each write creates a new
+    file and replaces the old one with it, under a lock in a file beside it.
     """
 
     def __init__(self, path: str | os.PathLike):
         self.path = Path(path)
 
     def get(self, key: str) -> Config | None:
-        """The configuration remembered under `key`, or None."""
+        """Return the configuration stored under `key`, or None."""
         entry = self.entries().get(key)
         return Config(**entry["config"]) if entry else None
 
     def put(self, key: str, config: Config, ms: float) -> bool:
-        """Remember `config` with its time in ms. An entry is replaced only by one that is more than 1% faster.
+        """Store `config` with its time in ms, unless an entry exists that is at most 1% slower. Return whether it did.
 
-        Returns whether it was written. ValueError for a time that is not finite and positive, TypeError for a
-        configuration that is not a Config.
+        Raises ValueError for a time that is not finite and positive, and TypeError for a configuration that is not a
+        Config.
         """
         if not isinstance(config, Config):
             raise TypeError(f"config is {config!r}, not a Config")
@@ -53,11 +53,11 @@ class TuningCache:
         return True
 
     def entries(self) -> dict:
-        """Everything remembered: key → {'config': {…}, 'ms': …}."""
+        """Return all entries: key → {'config': {…}, 'ms': …}."""
         try:
             return self._read(mend=False)
         except ValueError:
-            with self._locked():  # damaged: look again where nobody else is mending it
+            with self._locked():  # damaged: read it again under the lock, when no other process is repairing it
                 return self._read(mend=True)
 
     def _read(self, mend: bool) -> dict:
@@ -92,15 +92,15 @@ class TuningCache:
 
     @contextmanager
     def _locked(self):
-        # A file beside the cache, not the cache itself: that is replaced, and a lock on the old one would protect
-        # nothing. Not in a temporary folder, which several nodes that share the cache do not have in common.
+        # The lock is in a file beside the cache, because the cache itself is replaced. It is not in a temporary folder,
+        # because nodes that share the cache do not share that.
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{self.path}.lock"):
             yield
 
 
 def _checked(entries) -> dict:
-    """`entries` where they are a cache's, else ValueError with what is wrong."""
+    """Return `entries` if they form a valid cache, else raise ValueError with the reason."""
     if not isinstance(entries, dict):
         raise ValueError(f"a cache is a JSON object, not {type(entries).__name__}")
     for key, entry in entries.items():

@@ -1,4 +1,4 @@
-"""What the compiler makes of every configuration, for several chips, without a GPU."""
+"""Compile every configuration for several chips, without a GPU, and record the resources."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TARGETS = ("sm_75", "sm_80", "sm_90")
 
 
 def compile_table(targets=TARGETS, configs=None) -> list[dict]:
-    """A record for each configuration and target: shared memory in bytes, registers per thread, bytes spilled,
-    tensor-core instructions, and the Triton that compiled it; `error` holds the compiler's message where it refuses.
-    A progress bar; an interrupt keeps what was compiled.
+    """Return one record per configuration and target.
 
-    sm_75 is compiled by Triton 3.2.0. Raises FileNotFoundError where that is not installed.
+    It contains the shared memory in bytes, registers per thread, bytes spilled, tensor-core instructions, and the
+    version of Triton. If the compiler fails, `error` holds its message. A progress bar is shown, and an interrupt keeps
+    the records so far. Triton 3.2.0 compiles for sm_75; FileNotFoundError is raised if it is not installed.
     """
     if "sm_75" in targets and not TRITON_3_2.is_dir():
         raise FileNotFoundError(

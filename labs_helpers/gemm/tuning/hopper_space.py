@@ -1,4 +1,4 @@
-"""The configurations of the Hopper kernel that the plan's model chooses among."""
+"""List the configurations of the Hopper kernel from which the time model chooses."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from labs_helpers.gemm.kernels.hopper import HopperConfig
 
-SHARED_LIMIT = 232_448  # bytes a program, compute capability 9.0
-BARRIERS = 1024  # bytes, more than they take
-# (BLOCK_M, BLOCK_N, CONSUMERS): an accumulator is BLOCK_M · BLOCK_N / CONSUMERS / 128 registers a thread, at most 128.
+SHARED_LIMIT = 232_448  # bytes per program, compute capability 9.0
+BARRIERS = 1024  # bytes, more than the barriers need
+# (BLOCK_M, BLOCK_N, CONSUMERS). An accumulator takes BLOCK_M · BLOCK_N / CONSUMERS / 128 registers per thread, at most
+# 128.
 TILES = (
     (64, 64, 1),
     (64, 128, 1),
@@ -31,7 +32,7 @@ MOST_STAGES = 8
 
 
 def hopper_grid() -> list[HopperConfig]:
-    """Every tile with every BLOCK_K and as many stages as shared memory holds, at least 3 of them."""
+    """Return every tile with every BLOCK_K and as many stages as fit into shared memory, at least 3."""
     found = []
     for block_m, block_n, consumers in TILES:
         for block_k in BLOCK_K:

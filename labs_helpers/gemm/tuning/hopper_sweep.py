@@ -1,9 +1,8 @@
-"""Time the Hopper and the split-K kernel at random shapes, for the time model: every configuration, from CUDA graphs.
+"""Time every configuration of the Hopper and split-K kernels at random shapes, from CUDA graphs, for the time model.
 
 python -m labs_helpers.gemm.tuning.hopper_sweep [--dtype float16] [--seconds 300]
 
-What is in the file is not measured again, so the same command goes on where it was ended. Then fit the models to that
-file:
+The command skips shapes in the file, so you can interrupt and resume it. Then fit the models to the file:
 python -m labs_helpers.gemm.tuning.model_study FILE --write labs_helpers/gemm/tuned
 """
 
@@ -31,13 +30,13 @@ from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.study import Study
 
 STUDY = Study("gemm-hopper-tuning", "python -m labs_helpers.gemm.tuning.hopper_sweep")
-SEED = 11  # not the study's, whose shapes stay unseen
-FEW_TILES = 264  # of 128×128, two for each SM of an H100
-GRAPH_COUNTERS = 2**26  # hundreds of graphs are captured one after the other
+SEED = 11  # a different seed from the study's, whose shapes stay unseen
+FEW_TILES = 264  # tiles of 128×128, two per SM of an H100
+GRAPH_COUNTERS = 2**26  # enough for hundreds of graphs
 
 
 def shapes() -> list[Shape]:
-    """Few rows, few tiles and others by turns, that the Hopper kernel takes, after a decoder's usual ones."""
+    """Return a decoder's shapes, then random ones for the Hopper kernel: in turn few rows, few tiles and others."""
     drawn = [shape for shape in random_shapes(400, SEED) if shape.kind != "unaligned" and shape.K > 128]
     kinds: dict[str, list[Shape]] = {"few rows": [], "few tiles": [], "others": []}
     for kind, M, N, K in drawn:
@@ -49,8 +48,10 @@ def shapes() -> list[Shape]:
 
 
 def candidates(shape: Shape, multiprocessors: int) -> Iterator[tuple[str, Any]]:
-    """(kernel, configuration) worth timing at (M, N, K): K in parts where there are few tiles, and the kernel that does
-    nothing else where there are few rows."""
+    """Return the (kernel, configuration) pairs to time at (M, N, K).
+
+    With few tiles they include configurations that split K, and with few rows also the split-K kernel.
+    """
     for config in hopper_grid():
         for splits in config.parts(shape, multiprocessors):
             yield "hopper", replace(config, SPLITS=splits)
@@ -62,8 +63,11 @@ def candidates(shape: Shape, multiprocessors: int) -> Iterator[tuple[str, Any]]:
 
 
 def measure_shape(shape: Shape, dtype: torch.dtype, graph_ms: Callable[[Callable], float]) -> list[dict]:
-    """A record for each candidate, for each of PyTorch's ways, for `fused_matmul` as it is called, and for copies of B
-    and of A and B; times in ms. A candidate that is wrong against float64, or fails, has an `error` and no time."""
+    """Return one record per candidate at one shape, with times in ms.
+
+    Records also cover PyTorch's alternatives, `fused_matmul` itself, and copies of B and of A and B. A candidate that
+    fails, or is wrong compared with float64, has an `error` and no time.
+    """
     M, N, K = shape
     generator = torch.Generator("cuda").manual_seed(M + N + K)
     a, b, c = (torch.randn(*size, dtype=dtype, device="cuda", generator=generator) for size in ((M, K), (K, N), (M, N)))
@@ -93,7 +97,9 @@ def measure_shape(shape: Shape, dtype: torch.dtype, graph_ms: Callable[[Callable
 def main(arguments: list[str] | None = None) -> None:
     parser = STUDY.parser(__doc__, limit=12 * program.HOUR)
     parser.add_argument("--dtype", choices=("float16", "bfloat16"), default="float16")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other shape after so long")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="start no further shape after this many seconds"
+    )
     given = parser.parse_args(arguments)
     if this_machine().architecture != "sm_90" or not gluon_fits():
         parser.error(f"the Hopper kernel needs sm_90 and the Gluon of Triton 3.6 or 3.7; this is {this_machine()}")

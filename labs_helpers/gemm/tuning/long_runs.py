@@ -1,7 +1,7 @@
-"""How much of a rate is the length of the measurement: the same kernels timed shortly after a pause, and for long.
+"""Measure how a rate depends on the length of the measurement.
 
-A GPU that has rested runs at its highest clock; one that computes without a pause soon reaches its limit of power and
-runs slower. A sweep of short measurements, with a compiler's pauses between them, reads higher than a long race.
+A GPU that has rested runs at its highest clock. A GPU that computes without a pause soon reaches its limit of power and
+runs slower. A sweep of short measurements, with pauses for the compiler, therefore gives higher rates than a long race.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ DEFAULT = "fused_matmul, default_config"
 
 
 def measure_long(shape: tuple[int, int, int], fastest: int = 12) -> list[dict]:
-    """Records of kind 'long' at one shape in float16, `how` of three kinds, times in ms:
+    """Return records of kind 'long' at one shape in float16, with times in ms and three values of `how`.
 
-    'short': the median of 5 measurements as the sweep makes them (5 ms warm-up, 25 ms), each after 0.3 s of rest;
-    'long': one of 1 s, after 0.5 s of warm-up; 'rounds': all candidates in 5 turns, as the study of lab 02 does it.
-    The candidates: PyTorch's A·B, `default_config` and the `fastest` of the sweep recorded on an H200; 'short' and
-    'long' measure only the first two and the very fastest. sm_mhz and watts: the medians of what nvidia-smi told
-    meanwhile, where it told any, and not of 'short', which rests most of the time.
+    'short' is the median of 5 measurements like the sweep's (5 ms warm-up, 25 ms), each after 0.3 s of rest. 'long' is
+    one measurement of 1 s after 0.5 s of warm-up. In 'rounds' all candidates take 5 turns, as in lab 02's study. The
+    candidates are PyTorch's A·B, `default_config` and the `fastest` of the sweep recorded on an H200; 'short' and
+    'long' measure only the first two and the fastest. sm_mhz and watts are medians of nvidia-smi's readings, if it
+    gives any; 'short', which rests most of the time, has none.
     """
     a, b, c = operands(*shape)
     best = Recorded(measured(), "fused_matmul", shape).ranking()[:fastest]
@@ -77,16 +77,16 @@ def _long(way) -> Timing:
 
 
 class Clock:
-    """nvidia-smi's readings of the first GPU while the `with` block runs, some 50 a second."""
+    """Collect nvidia-smi's readings of the first GPU during the `with` block, about 50 per second."""
 
     _QUERY = ("nvidia-smi", "--id=0", "--query-gpu=timestamp,clocks.sm,power.draw", "--format=csv,noheader,nounits")
 
     def __enter__(self):
         self._file = tempfile.TemporaryFile("w+")
         try:
-            # To a file: a pipe that nobody reads is full after half a minute, and then nvidia-smi waits.
+            # It writes to a file, because a pipe that nobody reads is full after half a minute and blocks nvidia-smi.
             self._process = subprocess.Popen((*self._QUERY, "-lms", "20"), stdout=self._file, stderr=subprocess.DEVNULL)
-        except OSError:  # no nvidia-smi: the times are told without the clock
+        except OSError:  # without nvidia-smi, the records have no clock
             self._process = None
         return self
 
@@ -99,7 +99,7 @@ class Clock:
         self._file.close()
 
     def between(self, began: float, ended: float) -> dict:
-        """{'sm_mhz': …, 'watts': …}, medians of the readings between two times of time.time(); {} without any."""
+        """Return {'sm_mhz': …, 'watts': …}, medians of the readings between two values of time.time(), or {}."""
         readings = [reading for reading in map(read_line, self._lines) if reading and began <= reading[0] <= ended]
         if not readings:
             return {}
@@ -108,7 +108,7 @@ class Clock:
 
 
 def read_line(line: str) -> tuple[float, float, float] | None:
-    """(time.time(), MHz, W) of a line of nvidia-smi's, None of one that is torn or says [N/A]."""
+    """Parse a line of nvidia-smi as (time.time(), MHz, W); None if it is incomplete or contains [N/A]."""
     try:
         stamp, clock, watts = line.split(", ")
         return datetime.strptime(stamp, "%Y/%m/%d %H:%M:%S.%f").timestamp(), float(clock), float(watts)

@@ -1,7 +1,7 @@
-"""What the time model's choice loses against the best configuration measured, on shapes left out when it was fitted.
+"""Compare the time model's choice with the best configuration measured, at shapes left out of the fit.
 
-python -m labs_helpers.gemm.tuning.model_study             # of the recorded sweeps of the portable kernel
-python -m labs_helpers.gemm.tuning.model_study FILE        # of a sweep of the Hopper and the split-K kernel
+python -m labs_helpers.gemm.tuning.model_study             # for the recorded sweeps of the portable kernel
+python -m labs_helpers.gemm.tuning.model_study FILE        # for a sweep of the Hopper and split-K kernels
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from labs_helpers.measure import results
 from labs_helpers.measure.datasheet import lookup
 from labs_helpers.measure.records import find
 
-THREADS, REGISTERS, WARPS = 32, 65_536, 64  # of a warp; and of an SM, compute capability 9.0
-# How a kernel's model is called → what it is called in a sweep. With few rows other things count, so the Hopper kernel
-# has a model for those and one for the rest; the split-K kernel is for few rows alone.
+THREADS, REGISTERS, WARPS = 32, 65_536, 64  # per warp; and per SM, compute capability 9.0
+# Name of a model → name of its kernel in a sweep. Different effects dominate with few rows, so the Hopper kernel has
+# one model for those and one for the rest. The split-K kernel is only for few rows.
 KERNELS = {"hopper": "hopper", "hopper_few_rows": "hopper", "split_k": "split_k"}
-SHARED = 233_472  # bytes of an SM, of which each program takes 1,024 more than it asks for
+SHARED = 233_472  # bytes per SM; each program uses 1,024 more than it requests
 
 
 def portable(machine: str = "nvidia-h200") -> list[Measured]:
-    """The recorded sweeps of the portable kernel on a machine: all shapes with matrices of rows."""
+    """Return the times of the portable kernel in a machine's recorded sweeps, for row-major matrices only."""
     import pandas
 
     tables = [recorded.measured(machine)]
@@ -49,7 +49,7 @@ def _shape(row: dict) -> Shape:
 
 
 def _programs_an_sm() -> dict:
-    """Configuration → programs that fit an SM of sm_90 at once, by what the compiler says of each."""
+    """Return configuration → number of programs that fit on an SM of sm_90, by the compiler's report."""
     frame = recorded.compiled()
     found = {}
     for row in frame[(frame["target"] == "sm_90") & frame["registers"].notna()].to_dict("records"):
@@ -61,7 +61,7 @@ def _programs_an_sm() -> dict:
 
 
 def swept(frame: Any, kernel: str, dtype: str = "float16") -> tuple[list[Measured], int]:
-    """The same of a loaded sweep, and the machine's SMs. kernel: one of KERNELS."""
+    """Return the times of one kernel in a loaded sweep, and the machine's number of SMs. kernel: one of KERNELS."""
     few, timed = frame["M"] <= FEW_ROWS, KERNELS[kernel]
     frame = frame[(frame["kind"] == timed) & (frame["dtype"] == dtype) & frame["median_ms"].notna()]
     frame = frame[few[frame.index] == (kernel != "hopper")]
@@ -75,14 +75,17 @@ def swept(frame: Any, kernel: str, dtype: str = "float16") -> tuple[list[Measure
 
 
 def copied(frame: Any, dtype: str = "float16") -> list[tuple[int, float]]:
-    """(bytes read and written, ms) of the copies in a loaded sweep."""
+    """Return (bytes read and written, ms) of the copies in a loaded sweep."""
     frame = frame[(frame["kind"] == "copy") & (frame["dtype"] == dtype)]
     return list(zip(frame["bytes"].astype(int), frame["median_ms"], strict=True))
 
 
 def losses(measured: list[Measured], multiprocessors: int, beside: list[Measured] = []) -> dict[Shape, Any]:  # noqa: B006
-    """Shape → (what the model takes that was fitted to all others, its time over the best measured, less 1; predicted
-    over measured time). beside: of another kernel, with a model of its own; the plan takes the better prediction."""
+    """Return shape → (the chosen configuration, its time over the best measured minus 1, predicted over measured time).
+
+    For each shape, the model is fitted to all others. beside: measurements of another kernel with its own model; the
+    better prediction of the two decides, as in the plan.
+    """
     found = {}
     for left in dict.fromkeys(row.shape for row in measured):
         options = []  # (predicted, measured, what)
@@ -97,7 +100,7 @@ def losses(measured: list[Measured], multiprocessors: int, beside: list[Measured
 
 
 def summary(found: dict) -> str:
-    """Median, 95th percentile and worst of the losses, in a sentence."""
+    """Write the median, 95th percentile and maximum of the losses in a sentence."""
     import numpy
 
     lost = [loss for _, loss, _ in found.values()]
@@ -111,7 +114,7 @@ def main(arguments=None) -> None:
     parser = program.Parser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path, nargs="?", help="a sweep of the Hopper and the split-K kernel")
     parser.add_argument("--dtype", default="float16")
-    parser.add_argument("--write", type=Path, help="fit to all shapes, and write the models to this folder")
+    parser.add_argument("--write", type=Path, help="fit the models to all shapes, and write them to this folder")
     given = parser.parse_args(arguments)
     cases: dict[str, tuple] = {}
     if given.file:

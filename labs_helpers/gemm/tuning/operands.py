@@ -1,4 +1,4 @@
-"""The matrices on which the kernel is tuned, the same in each run, and how exact a result of theirs has to be."""
+"""Create the matrices for tuning, the same in each run, and bound the rounding errors of a result."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ TOLERANCE = 1e-3  # ‖D − reference‖ / ‖reference‖ of float16 with floa
 
 
 def operands(M: int, N: int, K: int, dtype: torch.dtype = torch.float16, layout: str = "rows") -> list[torch.Tensor]:
-    """[A (M, K), B (K, N), C (M, N)] of normally distributed numbers on this machine's device.
+    """Return [A (M, K), B (K, N), C (M, N)] of normally distributed numbers on this machine's device.
 
-    layout: 'rows' has all three contiguous; 'B transposed' has B as the view of a contiguous (N, K), so that its
-    strides are (1, K). ValueError for another one.
+    layout: with 'rows' all three are contiguous; with 'B transposed' B is a view of a contiguous (N, K) with strides
+    (1, K). Raises ValueError for another layout.
     """
     if layout not in LAYOUTS:
         raise ValueError(f"layout is {layout!r}; it may be one of {LAYOUTS}")
@@ -28,10 +28,10 @@ def operands(M: int, N: int, K: int, dtype: torch.dtype = torch.float16, layout:
 
 
 def rounding_bound(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
-    """The largest error that each element of f(A·B + C) may have, float64 (M, N): one rounding to A's dtype, and a
-    float32 accumulation over K (Higham, Accuracy and Stability of Numerical Algorithms, §3.1).
+    """Return the largest error allowed in each element of f(A·B + C), float64 (M, N).
 
-    expected: the result in float64. f: ReLU or SiLU, neither of which is steeper than 1.1.
+    It covers one rounding to A's dtype, and a float32 accumulation over K (Higham, Accuracy and Stability of Numerical
+    Algorithms, §3.1). expected: the result in float64. f: ReLU or SiLU, whose slopes are at most 1.1.
     """
     spacing = torch.finfo(a.dtype)
     magnitude = a.double().abs() @ b.double().abs() + c.double().abs()

@@ -1,4 +1,4 @@
-"""The recorded sweeps as tables, and one of them as a bench: what a search asks of a GPU, answered from the record."""
+"""Load recorded sweeps as tables, and use one as a bench that answers a search in place of a GPU."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ STUDY = Study("gemm-tuning", "python -m labs_helpers.gemm.tuning.sweep")
 
 
 def measured(machine: str = "nvidia-h200"):
-    """The recorded times of one machine, a row a kernel, shape and configuration; NaN where it did not run."""
+    """Return a machine's recorded times, one row per kernel, shape and configuration; NaN if it did not run."""
     return _table(machine, "measure", "measured")
 
 
 def held_out(machine: str = "nvidia-h200", layout: str = "rows"):
-    """The recorded times at shapes that no rule was fitted to, of one layout of the matrices; rows as in `measured`."""
+    """Return recorded times at shapes that no rule was fitted to, for one layout of the matrices, as in `measured`."""
     return _table(machine, "held-out", "held out", layout)
 
 
 def long_runs(machine: str = "nvidia-h200"):
-    """The same kernels timed shortly and for long: what `long_runs.measure_long` recorded, a row each."""
+    """Return the records of `long_runs.measure_long`: the same kernels in short and long measurements."""
     return _table(machine, "long", "long")
 
 
 def wave_curve(machine: str = "nvidia-h200"):
-    """The times of one configuration, row of tiles by row of tiles, in order of M: what `sweep waves` records."""
+    """Return the records of `sweep waves`: the times of one configuration, in order of M."""
     return _table(machine, "waves", "waves").sort_values("M", ignore_index=True)
 
 
 def compiled():
-    """What the compiler made of each configuration for sm_75, sm_80 and sm_90, a row each."""
+    """Return the compiler's report on each configuration for sm_75, sm_80 and sm_90, one row each."""
     return _table("compiled", "compile", "compiled")
 
 
@@ -51,7 +51,7 @@ def _table(machine: str, what: str, kind: str, layout: str | None = None):
 
 @cache
 def _read(file: tuple, command: str, kind: str, layout: str | None):
-    """The latest row of each thing measured, of one kind; the configuration's numbers are whole where all have one."""
+    """Return the latest row of each measurement of one kind, with the configurations' numbers as integers."""
     frame = _file(file, command)
     frame = frame[frame["kind"] == kind]
     if layout is not None:
@@ -64,23 +64,23 @@ def _read(file: tuple, command: str, kind: str, layout: str | None):
 
 @cache
 def _file(file: tuple, command: str):
-    machine, *_ = file  # the path and its time of change only tell one table in the cache from another
+    machine, *_ = file  # path and modification time only distinguish the tables in the cache
     return Study(STUDY.name, command).load(machine)
 
 
 def config_of(row) -> Config:
-    """The Config of a row of either table."""
+    """Return the Config of a row of either table."""
     return Config(**{field: int(row[field]) for field in FIELDS})
 
 
 def shapes(frame, kernel: str = "fused_matmul") -> list[tuple[int, int, int]]:
-    """The (M, N, K) at which a kernel was measured, in the order of the record."""
+    """Return the (M, N, K) at which a kernel was measured, in the order of the record."""
     rows = frame[frame["kernel"] == kernel].drop_duplicates(["M", "N", "K"])
     return [tuple(map(int, shape)) for shape in rows[["M", "N", "K"]].to_numpy()]
 
 
 def out_of_resources(told: str = "") -> Exception:
-    """Triton's own exception, a RuntimeError no more than a ValueError; told: its recorded text, with the numbers."""
+    """Build Triton's own OutOfResources exception. told: its recorded text, which contains the numbers."""
     from triton.runtime.errors import OutOfResources
 
     required, limit = (int(number) for number in re.findall(r": (\d+)", told)[:2] or (245760, 232448))
@@ -88,12 +88,12 @@ def out_of_resources(told: str = "") -> Exception:
 
 
 class Recorded:
-    """The sweep of one kernel and shape, answered from the record: nothing runs, and every time is a recorded one.
+    """A bench for one kernel and shape that runs nothing and returns recorded times.
 
-    run(config) gives a vector that is off from `expected` by the recorded error, as a share of each element (the record
-    holds the norm of the error alone, and `bound` is what the sweep allowed it), and raises Triton's OutOfResources,
-    as a GPU does, where the kernel could not run; measure(config) gives the recorded median in ms, math.inf where
-    there is none. `ran` and `timed` list what was asked, in order.
+    run(config) returns a vector that differs from `expected` by the recorded relative error in each element. (The
+    record holds only the norm of the error, and `bound` is the error that the sweep allowed.) If the kernel could not
+    run, it raises Triton's OutOfResources, like a GPU. measure(config) returns the recorded median in ms, or math.inf
+    without one. `ran` and `timed` list the configurations passed to them, in order.
     """
 
     def __init__(self, frame, kernel: str, shape: tuple[int, int, int]):
@@ -123,17 +123,17 @@ class Recorded:
         return self.time(config)
 
     def time(self, config: Config) -> float:
-        """The recorded median in ms, without being counted as a measurement."""
+        """Return the recorded median in ms, without counting it as a measurement."""
         ms = self.rows[config].get("median_ms", math.nan)
         return math.inf if math.isnan(ms) else float(ms)
 
     def best(self) -> tuple[Config, float]:
-        """The fastest configuration and its time in ms."""
+        """Return the fastest configuration and its time in ms."""
         config = min(grid(), key=self.time)
         return config, self.time(config)
 
     def ranking(self) -> list[Config]:
-        """The configurations that ran, the fastest first."""
+        """Return the configurations that ran, the fastest first."""
         return sorted((config for config in self.rows if math.isfinite(self.time(config))), key=self.time)
 
     def _relative_error(self, config: Config) -> float:

@@ -1,4 +1,4 @@
-"""The 144 configurations that lab 03 searches."""
+"""List the 144 configurations that lab 03 searches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NUM_STAGES = (2, 3, 4, 5)
 
 
 def grid() -> list[Config]:
-    """Every combination, in a fixed order; GROUP_M stays 8."""
+    """Return every combination in a fixed order, with GROUP_M = 8."""
     return [
         Config(m, n, k, 8, warps, stages)
         for m, n, k, warps, stages in product(BLOCK_M, BLOCK_N, BLOCK_K, NUM_WARPS, NUM_STAGES)

@@ -1,10 +1,10 @@
-"""Measure every configuration of a kernel on some shapes, and record it, or what the compiler says of each.
+"""Record the times of every configuration of a kernel at some shapes, or the compiler's report on each.
 
-python -m labs_helpers.gemm.tuning.sweep compile      # resources for T4, A100 and H100: no GPU needed
+python -m labs_helpers.gemm.tuning.sweep compile      # resources on T4, A100 and H100, without a GPU
 python -m labs_helpers.gemm.tuning.sweep measure      # times on this machine's GPU
-python -m labs_helpers.gemm.tuning.sweep held-out     # the same at shapes that no rule of the lab was fitted to
-python -m labs_helpers.gemm.tuning.sweep waves        # one configuration, row of tiles by row of tiles
-python -m labs_helpers.gemm.tuning.sweep long         # a few configurations, timed shortly and for long
+python -m labs_helpers.gemm.tuning.sweep held-out     # times at shapes that no rule of the lab was fitted to
+python -m labs_helpers.gemm.tuning.sweep waves        # times of one configuration with more and more rows of tiles
+python -m labs_helpers.gemm.tuning.sweep long         # times of a few configurations in short and long runs
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.timing import MeasurementError
 from labs_helpers.measure.timing import measure as time_it
 
-# Square ones, and the layers of a LLaMA-7B: attention's and the feed-forward's two, on 4096 tokens.
+# Squares, and the layers of a LLaMA-7B on 4096 tokens: attention's, and the two of the feed-forward network.
 SHAPES = (
     (1024, 1024, 1024),
     (2048, 2048, 2048),
@@ -39,9 +39,9 @@ SHAPES = (
     (4096, 11008, 4096),
     (4096, 4096, 11008),
 )
-# The constants of lab 03's pruner were chosen with the shapes above in view; these were measured afterwards. One wave
-# and a little more, a small square, oblong ones, the feed-forward layer of a LLaMA-13B on 26 rows of tiles, a B whose
-# rows are columns, and sizes that 16 does not divide.
+# The constants of lab 03's pruner were chosen for the shapes above. These were measured afterwards: a little more than
+# one wave, a small square, oblong shapes, the feed-forward layer of a LLaMA-13B on 26 rows of tiles, a transposed B,
+# and sizes that 16 does not divide.
 HELD_OUT = (
     ((2176, 4096, 4096), "rows"),
     ((1536, 1536, 1536), "rows"),
@@ -51,7 +51,7 @@ HELD_OUT = (
     ((2040, 2040, 2040), "rows"),
     ((8192, 1024, 2048), "rows"),
 )
-WAVE_CONFIG = Config(128, 256, 64, num_warps=8, num_stages=3)  # of its programs one fits an SM of an H200
+WAVE_CONFIG = Config(128, 256, 64, num_warps=8, num_stages=3)  # one program fits on an SM of an H200
 
 
 def measure_sweep(
@@ -65,11 +65,11 @@ def measure_sweep(
     kind: str = "measured",
     layout: str = "rows",
 ) -> list[dict]:
-    """A record for each shape and configuration: median in ms, or why there is none (`error`).
+    """Return one record per shape and configuration: the median in ms, or the reason for its absence (`error`).
 
-    kernel: called as kernel(a, b, c, config=…), with C of M×N. formula: the same in plain PyTorch, given float64; by
-    default ReLU(A·B + C). layout: of the matrices, one of `operands.LAYOUTS`. Nothing is timed before its result is
-    right against float64. A progress bar; an interrupt keeps what was measured.
+    kernel: called as kernel(a, b, c, config=…), with C of M×N. formula: the same in plain PyTorch, called with float64;
+    by default ReLU(A·B + C). layout: one of `operands.LAYOUTS`. A configuration is timed only after its result was
+    compared with float64. A progress bar is shown, and an interrupt keeps the records so far.
     """
     records = []
     configs = configs or grid()
@@ -103,7 +103,7 @@ def _measure_one(function, expected, bound, repeat_ms: float) -> dict:
     try:
         errors = (function().double() - expected).abs()
         error = float(errors.norm() / expected.norm())
-        # Both: a norm says nothing of a few elements among millions, and a bound on rounding is far from typical.
+        # Both are needed: a norm hides a few wrong elements among millions, and the bound is far above typical errors.
         if not (error < TOLERANCE and bool((errors <= bound).all())):
             return {"error": f"wrong: {int((~(errors <= bound)).sum())} elements, relative error {error:.2g}"}
         timing = time_it(function, warmup_ms=5, repeat_ms=repeat_ms)
@@ -119,13 +119,13 @@ def _relu_formula(a, b, c):
 
 
 def measure_waves(rows: int = 66, N: int = 4096, K: int = 4096, repeat_ms: float = 60) -> list[dict]:
-    """Records of kind 'waves': one configuration, of which one program fits an SM, for M of 1, 2, … `rows` tiles."""
+    """Return records of kind 'waves' for M of 1, 2, … `rows` tiles, with a configuration of one program per SM."""
     shapes = [(WAVE_CONFIG.BLOCK_M * row, N, K) for row in range(1, rows + 1)]
     return measure_sweep(shapes, [WAVE_CONFIG], repeat_ms=repeat_ms, kind="waves")
 
 
 def measure_held_out(cases=HELD_OUT, configs=None) -> list[dict]:
-    """Records of kind 'held out': shapes and layouts that the lab's rules were not fitted to."""
+    """Return records of kind 'held out', for shapes and layouts that the lab's rules were not fitted to."""
     return [
         record for shape, layout in cases for record in measure_sweep([shape], configs, kind="held out", layout=layout)
     ]
@@ -134,11 +134,15 @@ def measure_held_out(cases=HELD_OUT, configs=None) -> list[dict]:
 def main(arguments=None) -> None:
     parser = STUDY.parser(__doc__, limit=12 * program.HOUR)
     parser.add_argument("what", choices=("compile", "measure", "held-out", "waves", "long"))
-    parser.add_argument("--shapes", type=_shape, nargs="+", help="of measure, held-out and long, as 4096x4096x1024")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other shape after so long")
+    parser.add_argument(
+        "--shapes", type=_shape, nargs="+", help="shapes for measure, held-out and long, like 4096x4096x1024"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="start no further shape after this many seconds"
+    )
     given = parser.parse_args(arguments)
     if given.what != "compile" and this_machine().device != "cuda":
-        parser.error("there is no GPU here, and the interpreter's time says nothing about a kernel")
+        parser.error("this sweep needs a GPU: the interpreter's time says nothing about a kernel")
     began, out = time.monotonic(), STUDY.path(given.out, "compiled" if given.what == "compile" else None)
     for records in _records(given.what, given.shapes):
         STUDY.keep(records, out)
@@ -147,7 +151,7 @@ def main(arguments=None) -> None:
 
 
 def _records(what: str, shapes):
-    """Lists of records, one for each shape where that can be: what was measured is kept before the next begins."""
+    """Yield lists of records, one per shape if possible, so each list can be stored before the next shape begins."""
     if what == "compile":
         yield compile_table()
     elif what == "waves":

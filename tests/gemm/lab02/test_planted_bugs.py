@@ -1,4 +1,4 @@
-"""Each check of lab 02 names the mistakes that people make, and accepts right answers written differently."""
+"""Test that lab 02's checks name common mistakes, and accept correct answers that are written differently."""
 
 import pytest
 
@@ -31,7 +31,7 @@ BUGS = [
         "traffic",
         "C forgotten when fused",
         [("+ 2 * M * N) * itemsize\n    return", "+ M * N) * itemsize\n    return")],
-        "C is still read",
+        "still reads C",
     ),
     (
         "traffic",
@@ -122,7 +122,7 @@ BUGS = [
         "tile_matmul",
         "first step missing",
         [("range(0, K, BLOCK_K)", "range(BLOCK_K, K, BLOCK_K)")],
-        "from k = 16 on, where k = 0 is its turn",
+        "from k = 16 on; this step begins at k = 0",
     ),
     (
         "tile_matmul",
@@ -209,7 +209,7 @@ BUGS = [
         [(MASK_A, "mask=k[None, :] < K, other=0.0")],
         "lets through row 100",
     ),
-    ("masked_matmul", "no mask on the store", [(STORE_MASK, ")")], "D without a mask, also column 130"),
+    ("masked_matmul", "no mask on the store", [(STORE_MASK, ")")], "D without a mask and reaches column 130"),
     (
         "masked_matmul",
         "off by one",
@@ -275,7 +275,12 @@ BUGS = [
         ],
         "where C's strides are 162 and 1|where C's strides are 1 and 100",
     ),
-    ("matmul_add_relu", "C without a mask", [(", mask=inside, other=0.0)", ")")], "C without a mask, also column 130"),
+    (
+        "matmul_add_relu",
+        "C without a mask",
+        [(", mask=inside, other=0.0)", ")")],
+        "C without a mask and reaches column 130",
+    ),
     (
         "matmul_add_relu",
         "two stores",
@@ -343,7 +348,7 @@ BUGS = [
         ],
         "plain row order",
     ),
-    ("tile_order", "group of one row", [("GROUP_M * tiles_n)\n", "tiles_n)\n")], "pid // tiles_n is another number"),
+    ("tile_order", "group of one row", [("GROUP_M * tiles_n)\n", "tiles_n)\n")], "pid // tiles_n is not its number"),
     # silu_matmul (the transfer exercise; its reference is beside this file)
     ("silu_matmul", "a ReLU", [("x / (1.0 + tl.exp(-x))", "tl.maximum(x, 0.0)")], "a ReLU, not a SiLU"),
     ("silu_matmul", "only the sigmoid", [("x / (1.0 + tl.exp(-x))", "1.0 / (1.0 + tl.exp(-x))")], "only the sigmoid"),
@@ -364,7 +369,12 @@ BUGS = [
         ],
         "along the rows",
     ),
-    ("silu_matmul", "bias not masked", [(", mask=columns < N, other=0.0", "")], "bias without a mask, also column 130"),
+    (
+        "silu_matmul",
+        "bias not masked",
+        [(", mask=columns < N, other=0.0", "")],
+        "bias without a mask and reaches column 130",
+    ),
     (
         "silu_matmul",
         "bias in every step",
@@ -424,7 +434,7 @@ DIFFERENT = [
 
 @pytest.fixture(autouse=True)
 def without_a_solver(request, monkeypatch):
-    """triton-viz's sanitizer takes two seconds; one bug is told with it."""
+    """Skip triton-viz's sanitizer, which takes two seconds, for all bugs but one."""
     if "no K mask on A" not in request.node.name:
         monkeypatch.setattr("labs_helpers.course.verdict.sanitizer.sanitize", lambda *_, **__: "")
 

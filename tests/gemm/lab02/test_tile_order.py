@@ -1,4 +1,4 @@
-"""The order of tiles and the cache in front of which it matters."""
+"""Test the order of tiles, and the simulated cache whose misses depend on it."""
 
 import pytest
 from hypothesis import given, settings
@@ -32,7 +32,7 @@ def test_misses_lie_between_each_strip_once_and_every_use(order, capacity, wave)
 @settings(max_examples=40)
 @given(order=tiles, capacity=st.integers(1, 14))
 def test_least_recently_used_against_a_list(order, capacity):
-    """An independent cache: a list, the most recent strip last."""
+    """Compare with an independent cache: a list with the most recent strip last."""
     held, misses = [], 0
     for i, j in order:
         for strip in (("A", i), ("B", j)):
@@ -53,7 +53,7 @@ def test_the_drawn_order_is_the_exercises(case):
 
 
 def test_rows_of_a_wave():
-    """132 programs of 128×256 tiles: whole rows of tiles where a row is shorter than the wave, else g × 132/g."""
+    """A wave of 132 tiles covers whole rows of tiles if a row is shorter than the wave, else g × 132/g tiles."""
     assert [wave_rows(group, 128, 64, 132, 128, 256) for group in (1, 2)] == [16648, 16648]
     assert [wave_rows(group, 128, 64, 132, 128, 256) for group in (8, 16)] == [
         8 * 128 + 132 / 8 * 256,

@@ -1,4 +1,4 @@
-"""Measure the SiLU kernel of lab 02 at two layers of a LLaMA-7B: the record that lab 03's transfer exercise asks.
+"""Measure lab 02's SiLU kernel at two layers of a LLaMA-7B, for the record behind lab 03's transfer exercise.
 
 python -m tests.gemm.lab03.silu_sweep       # on a GPU; --record: for the lab
 """
@@ -13,7 +13,7 @@ SHAPES = ((4096, 11008, 4096), (4096, 4096, 11008))
 
 
 def silu_matmul(a, b, c, config):
-    """SiLU(A·B + bias), with the first row of C as the bias."""
+    """Compute SiLU(A·B + bias), with the first row of C as the bias."""
     (M, K), N = a.shape, b.shape[1]
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
     grid = (-(-M // config.BLOCK_M), -(-N // config.BLOCK_N))

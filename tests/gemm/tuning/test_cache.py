@@ -1,4 +1,4 @@
-"""The tuning cache keeps what it is given, for several processes, through damage, and only for a real gain."""
+"""Test the tuning cache with several processes and damaged files, and that it replaces entries only for a real gain."""
 
 import json
 import sys

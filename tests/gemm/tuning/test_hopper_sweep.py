@@ -1,4 +1,4 @@
-"""The sweep that the time models are fitted to: its shapes, its candidates, and one shape where it runs."""
+"""Test the sweep behind the time models: its shapes, its candidates, and one shape if a GPU can run it."""
 
 import pytest
 import torch

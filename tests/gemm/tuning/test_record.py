@@ -1,4 +1,4 @@
-"""The committed sweeps are whole, what the lab says of them is so, and its figures draw them."""
+"""Test that the committed sweeps are complete, agree with the lab's statements, and can be drawn."""
 
 import math
 
@@ -55,10 +55,10 @@ def test_held_out_shapes_are_whole_none_was_fitted_to_and_one_of_them_loses():
 
 def test_what_a_stale_hit_costs(measured):
     away = {"strides": recorded.held_out(layout="B transposed"), "bucket": recorded.held_out()}
-    stale = pictures.stale(measured, away).set_index(["what has changed", "run at"])["slower by"]
+    stale = pictures.stale(measured, away).set_index(["change", "run at"])["slower by"]
     assert stale["strides", "4096³"] == pytest.approx(0.098, abs=5e-4)
     assert stale["bucket", "2176×4096×4096"] == pytest.approx(0.097, abs=5e-4)
-    assert ("bucket", "512×8192×4096") not in stale.index  # nothing of its bucket is remembered
+    assert ("bucket", "512×8192×4096") not in stale.index  # no remembered shape is in its bucket
 
 
 def test_in_no_way_of_measuring_is_the_sweep_s_winner_faster_than_the_default():
@@ -120,7 +120,7 @@ def test_searches_spend_their_budget_once_and_report_what_they_found(measured, s
 
 
 def test_the_learned_model_measures_what_it_believes_fastest(measured):
-    """From all 144, with a tenth of the measurements, it does better than chance."""
+    """With a tenth of the measurements, the learned search over all 144 does better than random search."""
     bench = recorded.Recorded(measured, "fused_matmul", (2048, 2048, 2048))
     race = rivals.race(
         {"learned": rivals.learned_search, "random": rivals.random_over_all}, bench, DATASHEET["H200"], 14, range(8)
@@ -195,5 +195,5 @@ def test_programs_per_sm():
     chip = DATASHEET["H200"]
     assert pictures.programs_per_sm(98304, 168, 4, chip) == 2  # shared memory: 2 · 97 KB of 228
     assert pictures.programs_per_sm(115 * 1024, 32, 4, chip) == 1
-    assert pictures.programs_per_sm(8192, 255, 8, chip) == 1  # registers: 255 are given as 256
+    assert pictures.programs_per_sm(8192, 255, 8, chip) == 1  # registers: 255 are rounded up to 256
     assert pictures.programs_per_sm(1024, 32, 8, chip) == 8  # threads

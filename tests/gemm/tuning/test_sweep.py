@@ -1,4 +1,4 @@
-"""The sweep times what is right, keeps what it has when interrupted, and compiles without running."""
+"""Test that the sweep times only correct kernels, keeps its records when interrupted, and compiles without running."""
 
 import pytest
 import torch
@@ -99,7 +99,7 @@ def test_kernels_are_built_for_each_kind_of_shape_once(monkeypatch):
     built = build_first.build_first(
         cases, [SMALL, Config(64, 32, 16)], lambda a, b, c, config: 1 / (config.BLOCK_M - 64)
     )
-    assert built == 3 and len(jobs) == 6 and jobs[0][4].BLOCK_M == 64  # three kinds; what fails is counted out
+    assert built == 3 and len(jobs) == 6 and jobs[0][4].BLOCK_M == 64  # three kinds; failures do not count
     assert {(job[1], job[2]) for job in jobs} == {
         ((512, 512, 512), "rows"),
         ((568, 512, 512), "rows"),
@@ -139,7 +139,7 @@ def test_the_command_refuses_to_time_without_a_gpu(capsys):
         pytest.skip("there is a GPU")
     with pytest.raises(SystemExit):
         sweep.main(["waves"])
-    assert "there is no GPU here" in capsys.readouterr().err
+    assert "this sweep needs a GPU" in capsys.readouterr().err
 
 
 def test_the_command_appends_records_with_where_they_came_from(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""The checks of lab 02, a file an exercise; its notebook calls `check.name(name)`."""
+"""The checks of lab 02, one file per exercise; the notebook calls `check.name(name)`."""
 
 from labs_helpers.course.scoreboard import summary
 from labs_helpers.gemm.lab02.checks.ex1_traffic import traffic

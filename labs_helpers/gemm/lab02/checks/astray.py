@@ -1,4 +1,4 @@
-"""Where the loads and stores of a wrong kernel went astray: the first block that is not the one its program needs."""
+"""Find the first load or store of a wrong kernel whose block is not the one that its program needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from labs_helpers.course.verdict.accesses import Access, accesses_of
 
-# Each tensor's axes. M and N are cut into a tile per program, K is walked along.
+# The axes of each tensor. Programs divide M and N into tiles; each program walks along K.
 AXES = {"a_ptr": "MK", "b_ptr": "KN", "c_ptr": "MN", "d_ptr": "MN", "bias_ptr": "N", "x_ptr": "MN", "y_ptr": "MN"}
 OUTPUTS = {"d_ptr", "y_ptr"}
 NEEDED = "are needed."
@@ -16,19 +16,20 @@ WORD = {"M": "row", "N": "column", "K": "k"}
 
 
 def first_astray(student, blocks: Mapping[str, int], *args, **kwargs) -> str:
-    """A sentence on the first access of `student(*args, **kwargs)` that is not of the block it should be; else ''.
+    """Describe the first access of `student(*args, **kwargs)` to a wrong block in one sentence, or return ''.
 
-    blocks: BLOCK_M, BLOCK_N and, where there is one, BLOCK_K."""
+    blocks: the values of BLOCK_M, BLOCK_N and, if the kernel has a K loop, BLOCK_K.
+    """
     walks: dict[tuple, list[Access]] = {}
     accesses = accesses_of(student, *args, **kwargs)
     own = {tensor.untyped_storage().data_ptr() for tensor in args}
     inputs = [access for access in accesses if access.name in set(AXES) - OUTPUTS]
     if any(access.kind == "load" and access.tensor.untyped_storage().data_ptr() not in own for access in inputs):
-        return ""  # the kernel was given others
+        return ""  # the function passed other tensors to the kernel
     for access in accesses:
         if access.name in AXES:
             walks.setdefault((access.kind, access.name, access.number, access.program), []).append(access)
-    if accesses and accesses[-1].kind == "load":  # the answer raised: of that program not all is known
+    if accesses and accesses[-1].kind == "load":  # the answer raised, so the last program is incomplete
         unfinished = [walk for walk in walks.values() if walk[0].program == accesses[-1].program]
     else:
         unfinished = []
@@ -51,7 +52,7 @@ def _target(walk: list[Access], blocks) -> str:
 
 
 def _grid(accesses: list[Access], blocks) -> str | None:
-    """What is wrong with the grid, '' for nothing; None where it is another one than program (i, j) for tile (i, j)."""
+    """Describe what is wrong with the grid; '' if nothing is, None if it does not map program (i, j) to tile (i, j)."""
     outputs = [access for access in accesses if AXES.get(access.name) == "MN"]
     if not outputs:
         return ""
@@ -63,7 +64,7 @@ def _grid(accesses: list[Access], blocks) -> str | None:
         return None
     return (
         f"the grid has {' × '.join(map(str, grid))} programs; {M}×{N} elements in tiles of "
-        f"{blocks['BLOCK_M']}×{blocks['BLOCK_N']} take {wanted[0]} × {wanted[1]}."
+        f"{blocks['BLOCK_M']}×{blocks['BLOCK_N']} need {wanted[0]} × {wanted[1]}."
     )
 
 
@@ -77,7 +78,7 @@ def _line(access: Access) -> str:
 
 
 def _axes(access: Access, blocks) -> str | None:
-    """The axes of the accessed block in its own order, turned where the answer turned it; None where it is neither."""
+    """Return the axes of the accessed block in order, reversed if the answer transposed it; None if neither fits."""
     axes = AXES[access.name]
     shape = tuple(size for size in access.offsets.shape if size > 1)
     for order in (axes, axes[::-1]):
@@ -87,7 +88,7 @@ def _axes(access: Access, blocks) -> str | None:
 
 
 def _squeezed(access: Access) -> tuple[int, tuple[int, ...]] | None:
-    """(origin, steps) of the block without its axes of length 1."""
+    """Return (origin, steps) of the block without its axes of length 1."""
     grid = access.grid()
     if grid is None:
         return None
@@ -99,7 +100,7 @@ def _block(walk: list[Access], blocks) -> str:
     if _axes(access, blocks):
         return ""
     axes = AXES[access.name]
-    if len(axes) > len(access.offsets.shape) and len(walk) > 1:  # row by row, say
+    if len(axes) > len(access.offsets.shape) and len(walk) > 1:  # for example row by row
         return ""
     if axes == "N" and access.offsets.size == blocks["BLOCK_M"]:
         return f"{_line(access)} {_name(access)} along the rows; element j belongs to column j."
@@ -119,7 +120,7 @@ def _steps(walk: list[Access], blocks) -> str:
     if grid[1] == wanted or (len(set(access.offsets.shape)) == 1 and grid[1] == wanted[::-1]):
         return ""
     if len(axes) == 1:
-        return f"{_line(access)} every {grid[1][0]}th element of {_name(access)}, whose elements lie side by side."
+        return f"{_line(access)} every {grid[1][0]}th element of {_name(access)}, whose elements are contiguous."
     swapped = ": the two are swapped" if grid[1] == wanted[::-1] else ""
     return (
         f"line {access.number} steps through {_name(access)} by {grid[1][0]} per {WORD[axes[0]]} and by {grid[1][1]} "
@@ -128,12 +129,12 @@ def _steps(walk: list[Access], blocks) -> str:
 
 
 def _begins(access: Access, blocks) -> dict[str, int] | None:
-    """Axis → the index at which the block begins, as far as the strides tell; None where they do not."""
+    """Return axis → the index at which the block begins, or None if the strides do not determine it."""
     axes, grid = _axes(access, blocks), _squeezed(access)
     strides = dict(zip(AXES[access.name], access.tensor.stride(), strict=True))
     if axes is None or grid is None or grid[0] < 0 or 0 in strides.values():
         return None
-    if grid[1] != tuple(strides[axis] for axis in axes):  # a square block, turned or with its strides swapped
+    if grid[1] != tuple(strides[axis] for axis in axes):  # a square block, transposed or with swapped strides
         return None
     rest, found = grid[0], {}
     for axis in sorted(strides, key=lambda axis: -strides[axis]):
@@ -173,13 +174,13 @@ def _along_k(walk: list[Access], blocks) -> str:
     for step, (k, right) in enumerate(zip(found, wanted, strict=False)):
         if k != right:
             return (
-                f"{where}, step {step} along K: {_line(access)} {_name(access)} from k = {k} on, where k = {right} is "
-                "its turn."
+                f"{where}, step {step} along K: {_line(access)} {_name(access)} from k = {k} on; this step begins at "
+                f"k = {right}."
             )
     if len(found) < len(wanted):
         steps = f"{len(found)} step{'s' * (len(found) != 1)}"
         return f"{where} makes {steps} of BLOCK_K = {block} along K = {size}; {len(wanted)} {NEEDED}"
-    return f"{where} makes more than the {len(wanted)} steps of BLOCK_K = {block} that K = {size} takes."
+    return f"{where} makes more than the {len(wanted)} steps of BLOCK_K = {block} that K = {size} needs."
 
 
 def _masks(walk: list[Access], blocks) -> str:
@@ -196,14 +197,15 @@ def _masks(walk: list[Access], blocks) -> str:
         for wrong, said in ((mask & ~inside, "lets through"), (inside & ~mask, "leaves out")):
             if indices and wrong.any():
                 if access.mask.all() and "mask" not in access.line:
-                    return f"{_line(access)} {_name(access)} without a mask, also {_place(wrong, indices, access)}."
+                    place = _place(wrong, indices, access)
+                    return f"{_line(access)} {_name(access)} without a mask and reaches {place}."
                 place = "a whole block" if wrong.all() else _place(wrong, indices, access)
                 return f"{_line(access)} {_name(access)} with a mask that {said} {place}."
     return ""
 
 
 def _place(wrong: np.ndarray, indices: dict[str, np.ndarray], access: Access) -> str:
-    """'row 100, of 0 to 99' of the first wrong element, along the axis that tells."""
+    """Describe the first wrong element, like 'row 100, where A has 0 to 99', along the axis that it is wrong on."""
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
     sizes = dict(zip(AXES[access.name], access.tensor.shape, strict=True))
     outside = [axis for axis in indices if indices[axis][at] >= sizes[axis]]

@@ -1,4 +1,4 @@
-"""The cases of lab 02's kernels: values, stores and loads as everywhere; of a wrong answer, where its blocks lie."""
+"""Check lab 02's kernels on several cases, and locate the first wrong block of a wrong answer."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from labs_helpers.measure.machine import this_machine
 def tile_cases(
     student, cases: Sequence[tuple], truth, causes, loads, *, output="D", fused=False, edges=True
 ) -> Iterator[str]:
-    """`kernel_cases`, with nothing done by PyTorch beside the kernel, and a likely cause from the blocks that a wrong
-    answer loads and stores. A case ends in a dict of block sizes, or has the function's own. edges: whether tiles may
-    stick out. Returns the last Run."""
+    """Run `kernel_cases`, and explain a wrong answer by the blocks that it loads and stores. Returns the last Run.
+
+    cases: (name, *arguments), optionally with a dict of block sizes at the end. edges: whether tiles may extend past
+    the matrices. The other arguments are those of `kernel_cases`.
+    """
     by_name = {name: arguments for name, *arguments in cases}
     try:
         return (yield from kernel_cases(student, cases, truth, causes, loads, output=output, fused=fused))
@@ -29,9 +31,10 @@ def tile_cases(
 
 
 def _explained(wrong: Wrong, student, arguments: list, edges: bool) -> Wrong:
-    """`wrong` with what its text gives away, or else where its first wrong block lies, as the likely cause.
+    """Return `wrong` with a likely cause from the answer's source text or from its first wrong block.
 
-    Both are facts; what only fits the values comes after them."""
+    Both are facts, so they come before causes that merely fit the values.
+    """
     if not this_machine().interpreted:
         return wrong
     keywords = arguments.pop() if isinstance(arguments[-1], dict) else {}
@@ -39,14 +42,12 @@ def _explained(wrong: Wrong, student, arguments: list, edges: bool) -> Wrong:
     blocks = {name: p.default for name, p in parameters.items() if name.startswith("BLOCK_")} | keywords
     cause = telltales(student) or first_astray(student, blocks, *arguments, **keywords) or wrong.causes
     if cause == wrong.causes and stray(wrong) and not edges:
-        cause = (
-            "an offset on that line uses the wrong stride or index: no tile sticks out here, so that no mask is needed."
-        )
+        cause = "an offset on that line uses the wrong stride or index; all tiles fit here, and no mask is needed."
     return Wrong(wrong.case, wrong.found, wrong.expected, wrong.where, cause, wrong.advice)
 
 
 def stray(error: BaseException | None) -> bool:
-    """Whether it comes from an access outside every tensor."""
+    """Return whether an access outside all tensors caused the error."""
     while error is not None:
         if isinstance(error, StrayAccess):
             return True

@@ -1,4 +1,4 @@
-"""Exercise 1 of lab 02: bytes and FLOPs, held against what PyTorch and the meter count."""
+"""Check exercise 1 of lab 02: compare FLOPs and bytes with the counts of PyTorch and of the meter."""
 
 import torch
 
@@ -11,17 +11,15 @@ from labs_helpers.gemm.lab02 import exercises
 from labs_helpers.measure.machine import this_machine
 
 NAMES = ("flops", "unfused_bytes", "fused_bytes")
-PASSES = (
-    "the product writes M·N elements once; the sum reads M·N twice and writes it once; the ReLU reads and writes it"
-)
+PASSES = "the product writes M·N elements, the sum reads 2·M·N and writes M·N, the ReLU reads M·N and writes M·N"
 
 
 @exercise("02/1", "traffic", points=5, minutes=10, reference=exercises.traffic)
 def traffic(student):
-    M, N, K, itemsize = 96, 80, 28, 4  # no size is a multiple of another, so that a mistake has one look
+    M, N, K, itemsize = 96, 80, 28, 4  # no size is a multiple of another, so mistakes give different numbers
     answer = student(M, N, K, itemsize)
     if not (isinstance(answer, (tuple, list)) and len(answer) == 3):
-        raise Wrong("", f"returned {answer!r:.80}; three numbers are asked for: ({', '.join(NAMES)})")
+        raise Wrong("", f"returned {answer!r:.80}; return three numbers, ({', '.join(NAMES)})")
     flops, unfused, fused = answer
     a, b, c = torch.randn(M, K), torch.randn(K, N), torch.randn(M, N)
     with TorchTraffic() as counted:
@@ -38,9 +36,9 @@ def traffic(student):
     )
 
     plain = [
-        ("C is still read, and D written: M·N elements each", fused_bytes - M * N * itemsize),
-        ("fused, the product and the sum never leave the registers", counted.bytes),
-        ("these are the bytes that fusing saves; asked for are those that are left", counted.bytes - fused_bytes),
+        ("the fused kernel still reads C and writes D, M·N elements each", fused_bytes - M * N * itemsize),
+        ("in a fused kernel the product and the sum never leave the registers", counted.bytes),
+        ("these are the bytes that fusing saves; return the bytes that remain", counted.bytes - fused_bytes),
     ]
     expect_number("", "fused_bytes", fused, fused_bytes, plain + _bytes(fused_bytes, M, N, K, itemsize, ""))
     yield f"fused: {fused:,} bytes, " + ("as the meter counts" if _counts() else "each tensor once")
@@ -50,7 +48,7 @@ def traffic(student):
         for name, got, expected, always in zip(
             NAMES, student(*shape, 2), right, exercises.traffic(*shape, 4), strict=True
         ):
-            causes = [("itemsize is not used: an element has 2 bytes here", always)]
+            causes = [("itemsize is not used, but an element has 2 bytes here", always)]
             expect_number(f"M, N, K = {shape}, itemsize 2", name, got, expected, causes)
     yield "other shapes and item sizes"
 
@@ -59,32 +57,32 @@ def _flops(M: int, N: int, K: int) -> list:
     return [
         ("a multiply-add is two FLOPs", M * N * K + 2 * M * N),
         ("the sum with C and the maximum are M·N FLOPs each", 2 * M * N * K),
-        ("the sum with C and the maximum are M·N FLOPs each: one of the two is left out", 2 * M * N * K + M * N),
+        ("the sum with C and the maximum are M·N FLOPs each, and one of them is missing", 2 * M * N * K + M * N),
         ("K multiply-adds count as 2·K FLOPs here, although the first of them has nothing to add to",
          2 * M * N * K + M * N),
         ("the sum with C and the maximum have M·N elements", 2 * M * N * K + 2 * K * N),
         ("the sum with C and the maximum have M·N elements", 2 * M * N * K + 2 * M * K),
-        ("a multiply-add is two FLOPs, and the sum and the maximum are one each", M * N * K),
+        ("a multiply-add is two FLOPs, and the sum and the maximum add one each", M * N * K),
     ]  # fmt: skip
 
 
 def _bytes(right: int, M: int, N: int, K: int, itemsize: int, passes: str = PASSES) -> list:
-    """Mistakes that leave out or add whole matrices. passes: how often a matrix of M·N is read and written."""
+    """Return (cause, bytes) of mistakes that omit or add whole matrices. passes: a sentence about M·N matrices."""
     matrix = M * N * itemsize
     found = [
         ("bytes are elements times itemsize", right // itemsize),
-        ("itemsize is multiplied in twice", right * itemsize),
+        ("the elements are multiplied by itemsize twice", right * itemsize),
         ("these are bits; itemsize is in bytes", 8 * right),
-        ("A and B are read by the product alone", right + 2 * (M * K + K * N) * itemsize),
-        ("A and B are read by the product alone", right + (M * K + K * N) * itemsize),
-        ("brackets are missing: the sum of all elements is times itemsize",
+        ("only the product reads A and B", right + 2 * (M * K + K * N) * itemsize),
+        ("only the product reads A and B", right + (M * K + K * N) * itemsize),
+        ("parentheses are missing: multiply the sum of all elements by itemsize",
          tuple(right // itemsize + (itemsize - 1) * part for part in (K * N, K * N + M * N, M * N, 2 * M * N))),
-        ("A and B are not read", right - (M * K + K * N) * itemsize),
-        ("A is not read", right - M * K * itemsize),
-        ("B is not read", right - K * N * itemsize),
+        ("the reads of A and B are missing", right - (M * K + K * N) * itemsize),
+        ("the read of A is missing", right - M * K * itemsize),
+        ("the read of B is missing", right - K * N * itemsize),
         ("A has M·K elements", right + (M * N - M * K) * itemsize),
         ("B has K·N elements", right + (M * N - K * N) * itemsize),
-        ("each element of A and B counts once, not once per multiplication",
+        ("count each element of A and B once, not once per multiplication",
          right + (2 * M * N * K - M * K - K * N) * itemsize),
     ]  # fmt: skip
     many = "times M·N elements too"
@@ -95,13 +93,12 @@ def _bytes(right: int, M: int, N: int, K: int, itemsize: int, passes: str = PASS
 
 
 def _counts() -> bool:
-    """Whether the meter can count: it needs the interpreter, and a kernel, which not every hand-out has."""
+    """Return whether the meter can count. It needs the interpreter and the kernel, which some hand-outs leave out."""
     return this_machine().interpreted and not isinstance(exercises.matmul_add_relu, Withheld)
 
 
 def _fused_bytes(a, b, c) -> int:
-    """Bytes of the fused kernel with one tile for the whole of D, counted or, where that cannot be, from the tensors'
-    sizes."""
+    """Count the bytes of the fused kernel with one tile for all of D; without a meter, add up the tensors' sizes."""
     if not _counts():
         return sum(t.numel() * t.element_size() for t in (a, b, c, c))
     with metered() as meter:

@@ -1,4 +1,4 @@
-"""Exercise 2 of lab 02: a copy, tile by tile, of X with any strides."""
+"""Check exercise 2 of lab 02: copy X tile by tile, with any strides."""
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Truth, numbers, surrounded, with_unit_stride
@@ -26,9 +26,9 @@ def causes(run, x):
     launch = run.launches[-1]
     block_m, block_n = (launch.constexprs.get(name, size) for name, size in (("BLOCK_M", 32), ("BLOCK_N", 64)))
     first = x.cpu().double()[:block_m, :block_n].repeat(x.shape[0] // block_m, x.shape[1] // block_n)
-    yield "every program copied tile (0, 0): its id has to enter the rows and columns", first
-    yield "X's column stride is taken to be 1; it is not in a transposed X", with_unit_stride(x, 1)
-    yield "X's row stride is taken to be 1", with_unit_stride(x, 0)
+    yield "every program copies tile (0, 0); compute the rows and columns from the program's id", first
+    yield "your kernel assumes that X's column stride is 1, but X may be transposed", with_unit_stride(x, 1)
+    yield "your kernel assumes that X's row stride is 1", with_unit_stride(x, 0)
 
 
 def loads(run, x):

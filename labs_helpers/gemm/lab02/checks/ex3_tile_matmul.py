@@ -1,4 +1,4 @@
-"""Exercise 3 of lab 02: the K loop."""
+"""Check exercise 3 of lab 02: the K loop."""
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import check_tensor_cores, numbers, surrounded
@@ -15,7 +15,7 @@ def tile_matmul(student):
     cases = (
         ("128×192×80 float32 in tiles of 64×32×16", numbers(128, 80), numbers(80, 192, seed=1), oblong),
         ("128×64×128 float16 in tiles of 32×64×64, A transposed", *half, wide),
-        ("64×128×64 float32, A a slice, B a transposed one", *slices),
+        ("64×128×64 float32, A a slice, B a transposed slice", *slices),
     )
     run = yield from tile_cases(student, cases, truth, product_causes, reuse, edges=False)
     yield check_tensor_cores(run.launches[-1])

@@ -1,4 +1,4 @@
-"""Exercise 4 of lab 02: a mask on each edge."""
+"""Check exercise 4 of lab 02: a mask at each edge."""
 
 import torch
 
@@ -18,12 +18,12 @@ def masked_matmul(student):
         (1, 1, 1, torch.float32, {}),
         (64, 64, 33, torch.float32, {}),
     ):
-        # The first two transposed, so that no stride is 1 that is not in the text.
+        # The first two are transposed, which exposes a kernel that assumes a stride of 1.
         turned = M not in (1, 64)
         operands = numbers(M, K).to(dtype), numbers(K, N, seed=1).to(dtype)
         a, b = (surrounded(x.t()).t() if turned else surrounded(x) for x in operands)
         how = "transposed, " * turned
-        cases.append((f"{M}×{N}×{K} {str(dtype)[6:]}, A and B {how}between NaN", a, b, blocks))
+        cases.append((f"{M}×{N}×{K} {str(dtype)[6:]}, A and B {how}surrounded by NaN", a, b, blocks))
     try:
         run = yield from tile_cases(student, cases, truth, causes, reuse)
     except Wrong as wrong:
@@ -37,11 +37,11 @@ def causes(run, a, b):
     K, block = a.shape[1], run.launches[-1].constexprs.get("BLOCK_K", 32)
     if K % block:
         infinite = torch.full((a.shape[0], b.shape[1]), torch.inf, dtype=torch.float64)
-        yield "what is masked is infinite: other=0.0 on both loads leaves a sum alone", infinite
+        yield "masked elements are infinite; with other=0.0 on both loads they add nothing to the sum", infinite
 
 
 def _with_sanitizer(wrong: Wrong, student, a, b) -> Wrong:
-    """Of a stray access, with what triton-viz's sanitizer says of it; anything else as it is."""
+    """Add the report of triton-viz's sanitizer to a stray access; return any other mistake unchanged."""
     from labs_helpers.course.verdict.sanitizer import sanitize
 
     if stray(wrong) and (said := sanitize(student, a, b)):

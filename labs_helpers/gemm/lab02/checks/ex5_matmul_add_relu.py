@@ -1,4 +1,4 @@
-"""Exercise 5 of lab 02: C and the ReLU join the product before it leaves the registers."""
+"""Check exercise 5 of lab 02: the epilogue that adds C and applies the ReLU."""
 
 import torch
 
@@ -19,10 +19,10 @@ def matmul_add_relu(student):
     cases = (
         ("100×130×70 float32 in tiles of 64×32×16, A and B transposed", a_turned, b_turned, surrounded(c), oblong),
         ("100×130×70 float16 in tiles of 32×64×32, C transposed", a.half(), b.half(), transposed, wide),
-        ("100×130×70 float32, C one row expanded", a, b, one_row),
+        ("100×130×70 float32, C expanded from one row", a, b, one_row),
     )
     run = yield from tile_cases(student, cases, truth, causes, loads, fused=True)
-    yield "one kernel, C read once, D written once: two kernels fewer"
+    yield "one kernel reads C once and writes D once, which saves two kernels"
     yield check_tensor_cores(run.launches[-1])
 
 
@@ -32,28 +32,31 @@ def causes(run, a, b, c):
     yield "the ReLU comes before C is added", dot.relu() + addend
     yield "the ReLU is missing", dot + addend
     yield "C is not added", dot.relu()
-    yield "the ReLU is of C alone: it belongs to the sum", dot + addend.relu()
-    yield "A·B and C each have a ReLU of their own: it belongs to the sum", dot.relu() + addend.relu()
+    yield "the ReLU is applied to C alone; apply it to the sum", dot + addend.relu()
+    yield "A·B and C each get their own ReLU; apply one ReLU to the sum", dot.relu() + addend.relu()
     yield "C is added in every step of the K loop instead of once", (dot + steps * addend).relu()
     if not torch.equal(addend, addend[:1].expand_as(addend)):
-        yield "one row of C is added to all: C has a row for each row of D", (dot + addend[:1]).relu()
+        yield "every row of D gets the same row of C; C has one row per row of D", (dot + addend[:1]).relu()
     for part, one in (("A·B", dot), ("C", addend)):
-        sentence = f"the ReLU asks whether {part} is above 0; it is the sum that it is to ask"
+        sentence = f"the kernel tests whether {part} is above 0; it must test the sum"
         yield sentence, torch.where(one > 0, dot + addend, 0.0)
-    yield "one element of C is loaded for all: its offsets are missing", (dot + addend[:1, :1]).relu()
-    yield "what is above 1 is cut off, too; a ReLU has no upper end", (dot + addend).clamp(0, 1)
+    yield "the whole tile gets one element of C; C's pointers lack their offsets", (dot + addend[:1, :1]).relu()
+    yield "values above 1 are cut off, but a ReLU has no upper limit", (dot + addend).clamp(0, 1)
     running, block = torch.zeros_like(dot), run.launches[-1].constexprs.get("BLOCK_K", 32)
     for k in range(0, a.shape[1], block):
         running = (running + product(a[:, k : k + block], b[k : k + block])).relu()
-    yield "the ReLU is taken in every step of the K loop instead of once", (running + addend).relu()
+    yield "the ReLU is applied in every step of the K loop instead of once", (running + addend).relu()
     yield "C is added twice", (dot + 2 * addend).relu()
     yield "C is subtracted", (dot - addend).relu()
     yield "the product is multiplied by C instead of added to it", (dot * addend).relu()
-    yield "the smaller of the sum and 0 is taken; the ReLU takes the larger, tl.maximum", (dot + addend).clamp(max=0)
-    yield "a ReLU makes what is negative 0; it does not change the sign", (dot + addend).abs()
+    yield (
+        "the kernel takes the smaller of the sum and 0; a ReLU takes the larger, tl.maximum",
+        (dot + addend).clamp(max=0),
+    )
+    yield "a ReLU replaces a negative value by 0; it does not change the sign", (dot + addend).abs()
     if a.dtype == torch.float16:
         yield (
-            "the product is rounded to float16 before C is added: add C while the accumulator is float32",
+            "the product is rounded to float16 before C is added; add C while the accumulator is float32",
             (dot.to(a.dtype) + c.cpu()).relu(),
         )
     yield from product_causes(run, a, b, lambda dot: (dot + addend).relu())

@@ -1,4 +1,4 @@
-"""Whether a kernel makes whole numbers out of fractions: as indices a GPU's compiler refuses those."""
+"""Detect conversions from floats to integers in the interpreter: a GPU's compiler rejects float indices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labs_helpers.measure.machine import this_machine
 
 @contextmanager
 def made_whole() -> Iterator[list]:
-    """Inside the block the list grows by one for each conversion of fractions to integers; never on a GPU."""
+    """Collect one entry per float-to-integer conversion inside the `with` block; on a GPU the list stays empty."""
     found: list = []
     if not this_machine().interpreted:
         yield found

@@ -1,4 +1,4 @@
-"""The exercises of lab 02, a file each: stub, answer and reference in one."""
+"""The exercises of lab 02, one file each; a file holds the stub and the reference answer."""
 
 from labs_helpers.gemm.lab02.exercises.ex1_traffic import traffic
 from labs_helpers.gemm.lab02.exercises.ex2_copy_tiles import copy_tiles

@@ -1,16 +1,17 @@
-"""Lab 02, exercise 1: what D = ReLU(A·B + C) computes and moves, as three kernels and as one."""
+"""Lab 02, exercise 1: count the FLOPs and bytes of D = ReLU(A·B + C) with three kernels and with one."""
 
 
 def traffic(M, N, K, itemsize):
-    """FLOPs and DRAM bytes of D = ReLU(A·B + C): A is M×K, B is K×N, C and D are M×N.
+    """Return (flops, unfused_bytes, fused_bytes) of D = ReLU(A·B + C).
 
-    An element has `itemsize` bytes. Each kernel reads each of its inputs once and writes its output
-    once. One multiplication, one addition and one maximum each count as one FLOP.
-    Returns (flops, unfused_bytes, fused_bytes); unfused means three kernels: A·B, sum, ReLU.
+    A is M×K, B is K×N, C and D are M×N, and an element has `itemsize` bytes. One multiplication,
+    one addition and one maximum each count as one FLOP. unfused_bytes: DRAM traffic of three
+    kernels for A·B, the sum and the ReLU. fused_bytes: DRAM traffic of a single kernel. Each kernel
+    reads each of its inputs once and writes its output once.
     """
-    # 1. FLOPs: K multiply-adds an element of A·B, then the sum, then the maximum.
-    # 2. Unfused: list what each of the three kernels reads and writes, in elements, and add it up.
-    # 3. Fused: what is left when the intermediates stay in registers.
+    # 1. FLOPs: K multiply-adds per element of A·B, then the sum, then the maximum.
+    # 2. Unfused: list the elements that each of the three kernels reads and writes; add them up.
+    # 3. Fused: keep only the traffic that remains when the intermediates stay in registers.
     ### BEGIN SOLUTION
     flops = 2 * M * N * K + 2 * M * N
     product = M * K + K * N + M * N

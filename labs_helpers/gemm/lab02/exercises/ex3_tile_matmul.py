@@ -1,4 +1,4 @@
-"""Lab 02, exercise 3: one tile of A·B, step by step along K, in a float32 accumulator."""
+"""Lab 02, exercise 3: compute one tile of A·B in steps along K, with a float32 accumulator."""
 
 import torch
 import triton
@@ -12,10 +12,10 @@ def tile_matmul_kernel(a_ptr, b_ptr, d_ptr, K,
     """Program (i, j) computes tile (i, j) of D = A·B. M, N, K are multiples of the block sizes."""
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
-    # 1. An accumulator of BLOCK_M × BLOCK_N zeros, in float32 whatever the dtype of A and B.
+    # 1. Create an accumulator of BLOCK_M × BLOCK_N zeros, in float32 for every dtype of A and B.
     # 2. For each step of BLOCK_K along K: load BLOCK_M × BLOCK_K of A and BLOCK_K × BLOCK_N of B,
     #    and add their product: tl.dot(a, b, acc, input_precision="ieee").
-    #    (The default on float32 is TF32, which keeps 11 significant bits, as float16 does.)
+    #    (By default tl.dot rounds float32 to TF32, which keeps 11 significant bits, like float16.)
     # 3. Store the tile in D's dtype, d_ptr.dtype.element_ty.
     ### BEGIN SOLUTION
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
@@ -30,7 +30,7 @@ def tile_matmul_kernel(a_ptr, b_ptr, d_ptr, K,
 
 
 def tile_matmul(a, b, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32):
-    """A·B. a: (M, K), b: (K, N), any strides, sizes multiples of the blocks. Returns (M, N)."""
+    """Return A·B, (M, N). a: (M, K), b: (K, N), multiples of the block sizes, any strides."""
     (M, K), (_, N) = a.shape, b.shape
     d = torch.empty((M, N), dtype=a.dtype, device=a.device)
     grid = (M // BLOCK_M, N // BLOCK_N)

@@ -1,4 +1,4 @@
-"""Lab 02, exercise 5: the epilogue. C and the ReLU join the product before it leaves the registers."""
+"""Lab 02, exercise 5: add C and apply the ReLU while the product is still in registers."""
 
 import torch
 import triton
@@ -21,9 +21,9 @@ def matmul_add_relu_kernel(a_ptr, b_ptr, c_ptr, d_ptr, M, N, K,
         a = tl.load(a_tile, mask=(rows[:, None] < M) & (k[None, :] < K), other=0.0)
         b = tl.load(b_tile, mask=(k[:, None] < K) & (columns[None, :] < N), other=0.0)
         acc = tl.dot(a, b, acc, input_precision="ieee")
-    # 1. Load this program's tile of C, once, and add it to acc while acc is still float32.
-    # 2. The ReLU: tl.maximum.
-    # 3. One store, in D's dtype.
+    # 1. Load this program's tile of C once, and add it to acc while acc is still float32.
+    # 2. Apply the ReLU with tl.maximum.
+    # 3. Store once, in D's dtype.
     ### BEGIN SOLUTION
     inside = (rows[:, None] < M) & (columns[None, :] < N)
     c = tl.load(c_ptr + rows[:, None] * stride_cm + columns[None, :] * stride_cn, mask=inside, other=0.0)
@@ -34,7 +34,7 @@ def matmul_add_relu_kernel(a_ptr, b_ptr, c_ptr, d_ptr, M, N, K,
 
 
 def matmul_add_relu(a, b, c, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32, **options):
-    """ReLU(A·B + C) in one kernel. Returns (M, N).
+    """Return ReLU(A·B + C), (M, N), from one kernel.
 
     a: (M, K), b: (K, N), c: (M, N), any sizes ≥ 1, any strides. options: num_warps, num_stages.
     """

@@ -1,4 +1,4 @@
-"""Lab 02, exercise 6: the order in which programs take the tiles, so that neighbours share what L2 holds."""
+"""Lab 02, exercise 6: order the tiles in groups of rows, to get more hits in the L2 cache."""
 
 import torch
 import triton
@@ -7,14 +7,14 @@ import triton.language as tl
 
 @triton.jit
 def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
-    """(tile row, tile column) of program `pid` of tiles_m × tiles_n.
+    """Return (tile row, tile column) of program `pid` in a grid of tiles_m × tiles_n tiles.
 
-    Tile rows are taken in groups of GROUP_M. Within a group the programs walk down its rows first,
-    then on to the next column. The last group may have fewer rows.
+    A group consists of GROUP_M tile rows; the last group may have fewer. Within a group, the
+    programs go down all its rows in one column, then on to the next column.
     """
-    # 1. How many programs make one group, and in which group is pid?
-    # 2. The group's first row, and how many rows it has: GROUP_M, or what is left at the bottom.
-    # 3. pid's place within the group → row and column.
+    # 1. How many programs form one group, and which group does pid belong to?
+    # 2. Find the group's first row and its number of rows: GROUP_M, or the rest at the bottom.
+    # 3. Turn pid's place within the group into a row and a column.
     ### BEGIN SOLUTION
     group = pid // (GROUP_M * tiles_n)
     first_row = group * GROUP_M
@@ -34,7 +34,7 @@ def tile_order_kernel(order_ptr, tiles_m, tiles_n, GROUP_M: tl.constexpr):
 
 
 def tile_order(tiles_m, tiles_n, GROUP_M, device=None):
-    """The tile of each program, in the programs' order: int32, (tiles_m · tiles_n, 2)."""
+    """Return each program's tile row and column: int32, (tiles_m · tiles_n, 2)."""
     order = torch.full((tiles_m * tiles_n, 2), -1, dtype=torch.int32, device=device)
     tile_order_kernel[(tiles_m * tiles_n,)](order, tiles_m, tiles_n, GROUP_M=GROUP_M)
     return order

@@ -1,4 +1,4 @@
-"""The checks of lab 03, a file an exercise; its notebook calls `check.name(name)`."""
+"""The checks of lab 03, one file per exercise; the notebook calls `check.name(name)`."""
 
 from labs_helpers.course.scoreboard import summary
 from labs_helpers.gemm.lab03.checks.ex1_resources import resources

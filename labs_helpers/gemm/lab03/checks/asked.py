@@ -1,4 +1,4 @@
-"""What an answer asked of the student's own `prune`: with which arguments, and what it was given."""
+"""Record how an answer calls the student's own `prune`, and what `prune` returns."""
 
 from contextlib import contextmanager
 
@@ -7,30 +7,32 @@ from labs_helpers.course.verdict import Wrong
 
 
 class Asked:
-    """`calls` are the arguments of `prune`'s calls, (configs, M, N, K, chip); `kept` is all that they returned, in
-    order, each once."""
+    """The recorded calls of `prune`.
+
+    calls: their arguments, (configs, M, N, K, chip). kept: all configurations that they returned, in order, each once.
+    """
 
     def __init__(self):
         self.calls, self.kept = [], []
 
     def expect(self, case: str, M: int, N: int, K: int, chip, given: int | None = None) -> None:
-        """Raises Wrong where prune was asked for another shape or chip, or about fewer than `given` configurations."""
+        """Raise Wrong if a call was for another shape or chip, or had fewer than `given` configurations."""
         for configs, *shape, asked_chip in self.calls:
             if given and len(configs) < given:
-                found = f"prune was asked about {len(configs)} configurations, and {given} were given"
-                raise Wrong(case, found, cause="first prune all that are given, then draw from what it keeps.")
+                found = f"your function passed {len(configs)} of the {given} configurations to prune"
+                raise Wrong(case, found, cause="first prune all configurations, then draw from those that it keeps.")
             if tuple(shape) != (M, N, K):
-                found = f"prune was asked for {'×'.join(map(str, shape))}, and the shape is {M}×{N}×{K}"
-                raise Wrong(case, found, cause="M, N and K change their places, or another shape's are passed.")
+                found = f"your function called prune for {'×'.join(map(str, shape))}, but the shape is {M}×{N}×{K}"
+                raise Wrong(case, found, cause="M, N and K are swapped, or belong to another shape.")
             if asked_chip != chip:
                 raise Wrong(
-                    case, "prune was asked for another chip than `chip`", cause="pass on the chip you are given."
+                    case, "your function called prune for another chip than `chip`", cause="pass `chip` to prune."
                 )
 
 
 @contextmanager
 def asking(student):
-    """Inside, the `prune` that `student` finds under that name also writes into the Asked that this yields."""
+    """Record the calls that `student` makes to the function named `prune`, inside the `with` block."""
     namespace, asked = global_names(student), Asked()
     own = namespace.get("prune")
 

@@ -1,4 +1,4 @@
-"""Exercise 2 of lab 03: tiles, waves, and how full the last wave is."""
+"""Check exercise 2 of lab 03: tiles, waves, and how full the last wave is."""
 
 from itertools import pairwise
 
@@ -23,7 +23,7 @@ CASES = (  # M, N, config, at_once
 @exercise("03/2", "waves", points=10, minutes=10, reference=exercises.waves)
 def waves(student):
     for M, N, config, at_once in CASES:
-        case = f"{M}×{N}, tiles of {config.BLOCK_M}×{config.BLOCK_N}, {at_once} at once"
+        case = f"{M}×{N}, tiles of {config.BLOCK_M}×{config.BLOCK_N}, {at_once} at a time"
         answer = expect_tuple(case, student(M, N, config, at_once), "tiles", "waves", "last")
         tiles, count, last = right = exercises.waves(M, N, config, at_once)
         expect_order(case, answer, right, "tiles", "waves", "last")
@@ -50,41 +50,41 @@ def tile_causes(M: int, N: int, config):
     )
     yield "BLOCK_M and BLOCK_N are swapped", -(-M // config.BLOCK_N) * -(-N // config.BLOCK_M)
     yield (
-        "the result is M×N: BLOCK_K cuts neither",
+        "the result is M×N, so BLOCK_K plays no role",
         (
             -(-M // config.BLOCK_M) * -(-N // config.BLOCK_K),
             -(-M // config.BLOCK_K) * -(-N // config.BLOCK_N),
         ),
     )
-    yield "the tiles of both directions are multiplied, not added", up + over
-    yield "-a // b rounds up, and is negative: -(-a // b)", tuple(-some for some in (up * over, up * int(across)))
+    yield "multiply the tiles of the two directions; do not add them", up + over
+    yield "-a // b rounds up but is negative; use -(-a // b)", tuple(-some for some in (up * over, up * int(across)))
     yield (
-        "one is added although nothing is left over: round up, as -(-a // b) does",
+        "one is added even where the division is exact; round up with -(-a // b)",
         ((int(down) + 1) * (int(across) + 1), (int(down) + 1) * over, up * (int(across) + 1)),
     )
 
 
 def wave_causes(tiles: int, at_once: int):
-    yield "the last, partial wave takes its time too: round up", tiles // at_once
-    yield "a wave is whole: round up", tiles / at_once
+    yield "the partial last wave counts too: round up", tiles // at_once
+    yield "the number of waves is an integer: round up", tiles / at_once
     if tiles % at_once == 0:
         yield "where the last wave is full, none comes after it", tiles // at_once + 1
 
 
 def last_causes(tiles: int, count: int, last: float, at_once: int):
     if last == 1:
-        yield "a full last wave is 1.0, and its remainder is 0", 0
+        yield "a full last wave is 1.0, although the remainder is 0", 0
     else:
         yield "// cuts the fraction off; / keeps it", 0
-        yield "the empty places were counted", 1 - last
-        yield "the fraction stands on its head: what is left over at_once", 1 / last
+        yield "this counts the empty places", 1 - last
+        yield "the fraction is inverted; divide the remaining tiles by at_once", 1 / last
         yield (
-            "all waves but the last are full, and they are count - 1",
+            "all waves but the last are full, and their number is count - 1",
             ((tiles - count * at_once) / at_once, (tiles - (count - 2) * at_once) / at_once),
         )
-    yield "the share of all places was given, not that of the last wave", tiles / (count * at_once)
-    yield "a fraction of the wave is asked for, not tiles", last * at_once
-    yield "what is left is divided by all tiles, not by the places of a wave", last * at_once / tiles
+    yield "this is the share of all places, not of those in the last wave", tiles / (count * at_once)
+    yield "return a fraction of the wave, not a number of tiles", last * at_once
+    yield "the remaining tiles are divided by all tiles; divide them by at_once", last * at_once / tiles
     yield "the fraction is rounded", (round(last, 2), round(last, 1))
-    yield "a fraction is asked for, not percent", 100 * last
-    yield "all tiles were counted, not those of the last wave", tiles / at_once
+    yield "return a fraction, not a percentage", 100 * last
+    yield "this counts all tiles instead of those in the last wave", tiles / at_once

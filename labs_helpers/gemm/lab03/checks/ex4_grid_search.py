@@ -1,4 +1,4 @@
-"""Exercise 4 of lab 03: a search that times what is right and nothing else, with a recorded sweep for a GPU."""
+"""Check exercise 4 of lab 03: a search that times only correct configurations, on a recorded sweep."""
 
 import itertools
 import math
@@ -25,8 +25,8 @@ def grid_search(student):
     case = "every kernel is wrong"
     best, _ = _search(case, student, _bench(dict.fromkeys(grid(), HALVES)))
     if best is not None:
-        cause = "the least of times that are all math.inf is a configuration, too: ask whether its time is finite."
-        raise Wrong(case, f"best is {best}; where nothing is right it is None", cause=cause)
+        cause = "min() also returns a configuration if all times are math.inf; test whether its time is finite."
+        raise Wrong(case, f"best is {best}; it must be None if no result is correct", cause=cause)
     yield f"{case}: best is None"
 
 
@@ -35,15 +35,15 @@ def _bench(wrong: dict) -> WithWrongKernels:
 
 
 class _Once:
-    """The configurations as a progress bar hands them over: they can be walked once, and have no length."""
+    """Configurations as a progress bar yields them: a loop can read them only once, and they have no length."""
 
     def __init__(self, case: str):
         self._case, self._begun = case, False
 
     def __iter__(self):
         if self._begun:
-            cause = "a progress bar or a generator is empty after the first walk; list(configs) keeps them."
-            raise Wrong(self._case, "configs was walked twice", cause=cause)
+            cause = "a progress bar or a generator is empty after the first loop; list(configs) keeps its elements."
+            raise Wrong(self._case, "your function loops over configs twice", cause=cause)
         self._begun = True
         return iter(grid())
 
@@ -53,37 +53,37 @@ def _search(case: str, student, bench, run=None, measure=None) -> tuple:
     try:
         answer = student(_Once(case), run or bench.run, *given.values(), measure or bench.measure)
     except OutOfResources as error:
-        cause = "`except Exception` around run(config) catches it; it is no RuntimeError, and no ValueError."
-        raise Wrong(case, f"{error!r} of run(config) went through, and the search is lost", cause=cause) from None
+        cause = "`except Exception` around run(config) catches it; it is neither a RuntimeError nor a ValueError."
+        raise Wrong(case, f"run(config) raised {error!r}, which ended the search", cause=cause) from None
     for name, tensor in given.items():
         if not tensor.equal(getattr(bench, name)):
-            cause = "an operator such as -= or a method that ends in _ works in place; each search needs it as it was."
+            cause = "an operator such as -= or a method whose name ends in _ works in place; compute a new tensor."
             raise Wrong(case, f"`{name}` was changed", cause=cause)
     best, times = expect_tuple(case, answer, "best", "times")
     expect_order(case, (type(best), type(times)), (Config, dict), "best", "times")
     if not isinstance(times, dict):
-        raise Wrong(case, f"times is {times!r:.80}; a dict of Config → ms is asked for")
+        raise Wrong(case, f"times is {times!r:.80}; return a dict of Config → ms")
     for config, ms in times.items():
         expect_is_number(case, f"times[{config!r}]", ms)
     return best, times
 
 
 def _finds_the_best(student) -> str:
-    # Some of the fastest are spoilt, each in another way.
+    # Some of the fastest give a wrong result, each in a different way.
     wrong = dict(zip(_bench({}).ranking()[3::3], DEFECTS, strict=False))
-    case = f"{'×'.join(map(str, SHAPE))}, recorded, {len(wrong)} wrong kernels in it"
+    case = f"{'×'.join(map(str, SHAPE))}, recorded, with {len(wrong)} wrong kernels"
     bench = _bench(wrong)
     best, times = _search(case, student, bench)
     bench.expect_gate(case, times)
     if missing := [config for config in grid() if config not in times]:
-        found = f"{len(missing)} of {len(grid())} have no entry in times, {missing[0]} first"
+        found = f"{len(missing)} of {len(grid())} have no entry in times, beginning with {missing[0]}"
         raise Wrong(case, found, cause=_who_is_missing(missing, bench))
     for config, ms in times.items():
         expected = bench.time(config) if config in bench.right else math.inf
         if ms != expected:
             raise Wrong(case, f"times has {ms!r} ms for {config}, expected {expected}")
     if list(times) != grid():
-        raise Wrong(case, "times is not in the order in which the configurations came", cause=_other_order(times))
+        raise Wrong(case, "times does not keep the order of the configurations", cause=_other_order(times))
     fastest, _ = bench.best()
     if best != fastest:
         cause = "the slowest was taken." if best == max(bench.right, key=bench.time) else ""
@@ -103,13 +103,13 @@ def _who_is_missing(missing, bench) -> str:
     kind = next((kind for kind, configs in kinds.items() if set(configs) == set(missing)), "")
     first = grid().index(missing[0])
     if not kind and missing == grid()[first:] and {*grid()[max(0, first - 1) : first + 1]} & {*kinds["cannot run"]}:
-        return "the search ends at the first that cannot run: continue goes on with the next, break and return end it."
-    return f"what {kind} gets math.inf in times, too." if kind else ""
+        return "the search ends at the first configuration that cannot run; use continue, not break or return."
+    return f"a configuration that {kind} must also get math.inf in times." if kind else ""
 
 
 def _other_order(times) -> str:
     ms = list(times.values())
-    return "they are sorted by their time; leave them as they came." if ms == sorted(ms) else ""
+    return "the times are sorted; keep the order of the configurations." if ms == sorted(ms) else ""
 
 
 def _keeps_what_was_measured(student, where: str) -> str:
@@ -117,7 +117,7 @@ def _keeps_what_was_measured(student, where: str) -> str:
 
     def interrupted(function):
         def call(config):
-            if next(calls) == 40:  # once: a search that goes on gets its times
+            if next(calls) == 40:  # only once, so a search that continues gets its times
                 raise KeyboardInterrupt
             return function(config)
 
@@ -128,18 +128,18 @@ def _keeps_what_was_measured(student, where: str) -> str:
         best, times = _search(case, student, bench, **asked)
     except KeyboardInterrupt:
         cause = "`except KeyboardInterrupt:` around the loop is missing, or raises it again."
-        found = "KeyboardInterrupt went through, and what had been measured is lost"
+        found = "KeyboardInterrupt leaves your function, and the times measured so far are lost"
         raise Wrong(case, found, cause=cause) from None
     if len(bench.timed) > 39:
         raise Wrong(
             case,
-            f"{len(bench.timed)} configurations were measured in all: an interrupt ends the search.",
-            cause="KeyboardInterrupt is caught inside the loop: a bare `except:` and BaseException do that.",
+            f"{len(bench.timed)} configurations were measured in all; an interrupt must end the search.",
+            cause="KeyboardInterrupt is caught inside the loop, by a bare `except:` or by BaseException.",
         )
     kept = {config: ms for config, ms in times.items() if math.isfinite(ms)}
     fastest = min(bench.timed, key=bench.time)
     if kept != {config: bench.time(config) for config in bench.timed} or best != fastest:
-        found = f"{len(kept)} times were kept, best {best}; {len(bench.timed)} were measured, the best {fastest}"
-        cause = "the best of what was measured is looked for after an interrupt, too." if best is None and kept else ""
+        found = f"{len(kept)} times were kept, best {best}; {len(bench.timed)} were measured, the fastest {fastest}"
+        cause = "after an interrupt, your function must also find the fastest one." if best is None and kept else ""
         raise Wrong(case, found, cause=cause)
     return f"{case}: {len(kept)} kept, the best of them found"

@@ -1,4 +1,4 @@
-"""Exercise 5 of lab 03: a tenth of the measurements, drawn at random, against all of them."""
+"""Check exercise 5 of lab 03: a search that draws a tenth of the measurements at random."""
 
 import math
 
@@ -17,7 +17,7 @@ from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET
 
 BUDGET = 14  # a tenth of 144
-SEEDS = (0, *range(25))  # 0 twice: it has to draw the same
+SEEDS = (0, *range(25))  # seed 0 twice, because it must draw the same configurations
 CHIP = DATASHEET["H200"]
 
 
@@ -31,8 +31,8 @@ def random_search(student):
     if before != random_state(student):
         raise Wrong(
             "",
-            "the global state of the random numbers was changed.",
-            cause="random.seed(seed) sets it for everyone; random.Random(seed) is a generator of your own.",
+            "your function changed the global state of the random numbers.",
+            cause="random.seed(seed) sets it for everyone; random.Random(seed) creates your own generator.",
         )
     elsewhere = DATASHEET["A100"]
     with asking(student) as asked:
@@ -40,16 +40,17 @@ def random_search(student):
     asked.expect("on an A100", 2048, 1024, 512, elsewhere)
     best, curve = expect_tuple("nothing can run", answer, "best", "curve")
     if best is not None or list(curve) != [math.inf] * 5:
-        cause = "best is set before a time is finite." if best is not None else ""
-        found = f"returned {best!r}, {curve!r}; None and 5 times math.inf were expected"
+        cause = "best is set although no time is finite." if best is not None else ""
+        found = f"returned {best!r}, {curve!r}; expected None and 5 times math.inf"
         raise Wrong("nothing can run", found, cause=cause)
-    yield "the same seed draws the same, and nobody else's random numbers change"
+    yield "the same seed draws the same configurations, and the global random state stays unchanged"
 
 
 def _regrets(case: str, student, shape) -> list[float]:
-    """What each seed's best takes more than the best of all, as a fraction; raises Wrong for what was drawn.
+    """Return the regret of each seed's best configuration, as a fraction. Raises Wrong if the draws break the rules.
 
-    How small they are is not asked: that depends on the draw, and on what the student's own prune keeps."""
+    The check does not limit the regrets, which depend on the draw and on the student's own prune.
+    """
     bench = Recorded(measured(), "fused_matmul", shape)
     regrets, draws = [], []
     with asking(student) as asked:
@@ -66,7 +67,7 @@ def _regrets(case: str, student, shape) -> list[float]:
             regrets.append(bench.time(best) / bench.best()[1] - 1)
     if draws[0] != draws[1]:
         found = "the same seed drew different configurations."
-        raise Wrong(f"{case}, seed 0 twice", found, cause="random.Random(seed) is not what draws.")
+        raise Wrong(f"{case}, seed 0 twice", found, cause="draw with random.Random(seed).")
     sets = {frozenset(draw) for draw in draws}
     if len(candidates) > BUDGET and len(sets) == 1:
         found = f"{len(draws) - 1} seeds drew the same {BUDGET} configurations, of {len(candidates)}"
@@ -77,7 +78,7 @@ def _regrets(case: str, student, shape) -> list[float]:
 
 
 def _expect_drawn(case: str, bench, candidates) -> None:
-    """Raises Wrong where `bench` was asked for more, or for another, or twice for the same."""
+    """Raise Wrong if the wrong number of configurations was measured, or one twice, or one that prune drops."""
     timed, may = bench.timed, min(BUDGET, len(candidates))
     if len(timed) > may and len(set(timed)) < len(timed):
         found = f"{len(timed)} measurements were made, {len(timed) - len(set(timed))} of them again; {may} may be spent"
@@ -85,14 +86,14 @@ def _expect_drawn(case: str, bench, candidates) -> None:
     if len(timed) != may:
         every = len(timed) in (len(candidates), len(grid()))
         cause = "`budget` says how many are drawn; here all were measured." if every and len(timed) > may else ""
-        cause = "one too few is drawn: `budget` measurements may be spent." if len(timed) == may - 1 else cause
+        cause = "one too few is drawn; spend `budget` measurements." if len(timed) == may - 1 else cause
         raise Wrong(case, f"{len(timed)} measurements were made; {may} may be spent", cause=cause)
     if len(set(timed)) < len(timed):
         cause = "choice and choices draw with replacement; sample does not."
         raise Wrong(case, "a configuration was measured twice.", cause=cause)
     if outside := [config for config in timed if config not in candidates]:
-        found = f"{outside[0]} was measured, which prune does not keep; so were {len(outside)} of {len(timed)}"
-        raise Wrong(case, found, cause="it draws from everything; draw from what prune keeps.")
+        found = f"{outside[0]} was measured although prune drops it, like {len(outside)} of {len(timed)}"
+        raise Wrong(case, found, cause="your function draws from everything; draw from the configurations prune keeps.")
 
 
 def _expect_curve(case: str, bench, best, curve) -> None:
@@ -101,7 +102,7 @@ def _expect_curve(case: str, bench, best, curve) -> None:
         fastest = min(bench.timed, key=bench.time)
         cause = ""
         if best is None:
-            cause = "best is never set: a shorter time is the better one, and math.inf is above every time."
+            cause = "best is never set; a shorter time is better, and math.inf is larger than every time."
         elif best == min(times):
             cause = "best is a configuration, not its time."
         elif best == bench.timed[-1]:
@@ -115,15 +116,15 @@ def _expect_curve(case: str, bench, best, curve) -> None:
     if list(curve) != right:
         causes = {
             "it holds every time as it was measured.": times,
-            "the fastest has to be taken before it is written into the curve.": _late(times),
+            "update the fastest time before you append it to the curve.": _late(times),
             "it is the slowest so far.": np.maximum.accumulate(times).tolist(),
-            "it has an entry for each improvement alone; each measurement has one.": list(dict.fromkeys(right)),
+            "it has one entry per improvement instead of one per measurement.": list(dict.fromkeys(right)),
             "it holds configurations, not times.": [bench.timed[times.index(ms)] for ms in right],
-            "it is one short.": right[1:],
+            "it lacks the first entry.": right[1:],
         }
         cause = next((cause for cause, mistaken in causes.items() if list(curve) == mistaken), "")
         if sorted(curve, key=str) in (sorted(times, key=str), sorted(right, key=str)):
-            cause = cause or "it is sorted; it follows the order of the measurements."
+            cause = cause or "it is sorted; keep the order of the measurements."
         raise Wrong(case, "curve is not the fastest time so far, after each measurement", cause=cause)
 
 

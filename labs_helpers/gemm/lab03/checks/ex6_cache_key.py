@@ -1,4 +1,4 @@
-"""Exercise 6 of lab 03: a key that changes with all that the best configuration depends on, and with nothing else."""
+"""Check exercise 6 of lab 03: a key that changes with everything that the best configuration depends on, only."""
 
 import itertools
 import math
@@ -15,30 +15,30 @@ HERE = dict(
     kernel="fused_matmul", source=SOURCE, M=128, N=64, K=2048,
     strides=STRIDES, dtype="float16", gpu="NVIDIA H200", triton="3.6.0",
 )  # fmt: skip
-EDITED = "the kernel was edited: the old code's configuration may even be wrong for it"
-VERSION = "another compiler makes another program of the same configuration"
-SIXTEEN = "is no multiple of 16, so that Triton compiles another kernel, which loads in smaller pieces"
-EACH = "M, N and K each have a place of their own"
-A_SIDE = "along which of its sides neighbours lie has changed"
+EDITED = "the kernel was edited, and the old configuration may even be wrong for it"
+VERSION = "another compiler generates a different program"
+SIXTEEN = "is not a multiple of 16, so Triton compiles a different kernel, which loads in smaller pieces"
+EACH = "M, N and K each need their own place"
+A_SIDE = "its other dimension is contiguous now"
 H100 = {"gpu": "NVIDIA H100 80GB HBM3"}
-STALE = (  # what changes, of HERE or of (another start, …), and why the old configuration must not be found
+STALE = (  # a change to HERE or to (another start, …), and why it must change the key
     ({"kernel": "silu_matmul"}, "another kernel has another best configuration"),
     ({"source": SOURCE.replace("relu", "silu")}, EDITED),
     ({"source": SOURCE.replace("acc + c", "acc - c")}, EDITED),
     ({"source": SOURCE + "# and more\n"}, EDITED),
-    ({"dtype": "float32"}, "another dtype takes another amount of shared memory"),
+    ({"dtype": "float32"}, "another dtype needs a different amount of shared memory"),
     ({"gpu": "NVIDIA A100-SXM4-80GB"}, "another GPU has other limits"),
-    (H100, "the architecture alone does not tell an H100 from an H200"),
-    ((H100, {"gpu": "NVIDIA H100 PCIe"}), "the two H100s have other clocks and another memory"),
+    (H100, "the architecture alone does not distinguish an H100 from an H200"),
+    ((H100, {"gpu": "NVIDIA H100 PCIe"}), "the two H100s differ in clocks and memory"),
     ({"triton": "3.6.1"}, VERSION),
     ({"triton": "3.7.0"}, VERSION),
-    ({"N": 65}, "65 lies in the bucket after that of 64"),
-    ({"N": 80}, "80 lies in the bucket after that of 64"),
-    (({"N": 8}, {"N": 9}), "9 lies in the bucket after that of 8"),
-    ({"K": 1024}, "a power of two belongs to its own bucket, the one that it ends"),
+    ({"N": 65}, "65 belongs to the bucket after that of 64"),
+    ({"N": 80}, "80 belongs to the bucket after that of 64"),
+    (({"N": 8}, {"N": 9}), "9 belongs to the bucket after that of 8"),
+    ({"K": 1024}, "a power of two is the last size in its bucket"),
     ({"M": 64, "N": 128}, EACH),
     ({"M": 2048, "K": 128}, EACH),
-    ({"N": 128, "K": 1024}, "three buckets, not the product of three sizes"),
+    ({"N": 128, "K": 1024}, "the key needs three buckets, not the product of three sizes"),
     ({"K": 2040}, f"2040 {SIXTEEN}"),
     ({"N": 60}, f"60 {SIXTEEN}"),
     ({"M": 120}, f"120 {SIXTEEN}"),
@@ -48,12 +48,12 @@ STALE = (  # what changes, of HERE or of (another start, …), and why the old c
     ({"strides": (2056, 1, 64, 1, 64, 1)}, f"A's stride of 2056 {SIXTEEN}"),
     ({"strides": (2048, 1, 68, 1, 64, 1)}, f"B's stride of 68 {SIXTEEN}"),
     ({"strides": (2048, 1, 64, 1, 72, 1)}, f"C's stride of 72 {SIXTEEN}"),
-    ({"strides": (2048, 1, 64, 2, 64, 1)}, "B is every second column: a stride of 2 is not one of 1"),
+    ({"strides": (2048, 1, 64, 2, 64, 1)}, "B is every second column, and a stride of 2 is not a stride of 1"),
 )
-ONE_BUCKET = "is one bucket, and Triton knows three kinds: 1, a multiple of 16, any other"
+ONE_BUCKET = "is one bucket, and Triton distinguishes three kinds: 1, a multiple of 16, any other"
 SAME = (
     ({"K": 1040}, "1025 … 2048 is one bucket, and 16 divides both"),
-    ({"N": 48, "K": 1504}, "each lies in the same bucket, and 16 divides them"),
+    ({"N": 48, "K": 1504}, "each size stays in its bucket, and 16 divides it"),
     (({"N": 60}, {"N": 58}), f"33 … 64 {ONE_BUCKET}"),
     (({"K": 2040}, {"K": 2041}), f"1025 … 2048 {ONE_BUCKET}"),
     (({"M": 9}, {"M": 15}), f"9 … 16 {ONE_BUCKET}"),
@@ -71,15 +71,15 @@ MANY = [f"{SOURCE}# edition {i}\n" for i in range(64)]
 def cache_key(student):
     key = student(**HERE)
     if not isinstance(key, str) or not key:
-        raise Wrong("", f"returned {key!r}; a line of text is asked for")
+        raise Wrong("", f"returned {key!r}; return a line of text")
     if "\n" in key:
-        whole = "the source itself is in it; its digest is one short line." if SOURCE in key else ""
+        whole = "it contains the source itself; use its digest, one short line." if SOURCE in key else ""
         raise Wrong("", f"returned {key!r:.80}, which is more than one line", cause=whole)
     if re.search(r" object (at|@) 0x", key):
-        cause = ".hexdigest() is missing: a hash object is no text." if "HASH object" in key else ""
-        raise Wrong("", f"returned {key!r:.120}, which says where an object lies in memory", cause=cause)
+        cause = ".hexdigest() is missing; a hash object is not text." if "HASH object" in key else ""
+        raise Wrong("", f"returned {key!r:.120}, which contains the address of an object in memory", cause=cause)
     if student(**HERE) != key:
-        raise Wrong("called again with the same", f"{student(**HERE)!r:.90} is not {key!r:.90}")
+        raise Wrong("called again with the same arguments", f"{student(**HERE)!r:.90} is not {key!r:.90}")
     for change, why in STALE:
         start, change = change if isinstance(change, tuple) else ({}, change)
         if student(**HERE | start | change) == student(**HERE | start):
@@ -87,18 +87,18 @@ def cache_key(student):
             raise Wrong(_text(change), found, cause=_why_stale(student, key, change))
     kept = len({student(**HERE | {"source": source}) for source in MANY})
     if kept < len(MANY):
-        found = f"{len(MANY)} editions of the source have {kept} keys: two of them share a configuration."
+        found = f"{len(MANY)} editions of the source have only {kept} keys, so some share a configuration."
         raise Wrong("another source", found, cause="the digest is too short, or not of the whole source.")
     yield f"{len(STALE) + len(MANY)} stale hits avoided"
     for change, why in SAME:
         start, change = change if isinstance(change, tuple) else ({}, change)
         if student(**HERE | start | change) != student(**HERE | start):
-            found = f"another key than for {_before(start, change)}; {why}."
+            found = f"a different key than for {_before(start, change)}; {why}."
             raise Wrong(_text(change), found, cause=_why_missed(student, change))
     yield "shapes of one bucket and one kind share an entry"
     elsewhere = _in_other_processes(student)
     if set(elsewhere) != {key}:
-        found = f"the key is {elsewhere[0]!r}, here it is {key!r}."
+        found = f"the key is {elsewhere[0]!r} there and {key!r} here."
         salted = elsewhere[0] != elsewhere[1]  # the two processes salt their hashes differently
         cause = "hash() of a text differs from process to process; hashlib does not." if salted else ""
         raise Wrong("in another process", found, cause=cause)
@@ -124,35 +124,35 @@ def _kinds(numbers, by: int = 16) -> list[str]:
     return ["1" if n == 1 else "d" if n % by == 0 else "n" for n in numbers]
 
 
-KINDS = (  # a sentence, and what of the nine numbers is in the key then
+KINDS = (  # a cause, and the part of the nine numbers that the key then contains
     ("the kinds are not in the key, neither of M, N, K nor of the strides.", lambda sizes, strides: ()),
     ("the kinds of M, N and K are not in the key.", lambda sizes, strides: _kinds(strides)),
     ("the kinds of M, N and K are not in the key.", lambda sizes, strides: strides),
     ("the strides are not in the key.", lambda sizes, strides: _kinds(sizes)),
     ("only A's strides are in the key.", lambda sizes, strides: _kinds((*sizes, *strides[:2]))),
     (
-        "a stride of 1 has a kind of its own, beside the multiples of 16 and all others.",
+        "a stride of 1 needs its own kind, besides multiples of 16 and all others.",
         lambda sizes, strides: [n % 16 == 0 for n in (*sizes, *strides)],
     ),
-    ("a multiple of 8 counts as one of 16.", lambda sizes, strides: _kinds((*sizes, *strides), by=8)),
+    ("a multiple of 8 counts as a multiple of 16.", lambda sizes, strides: _kinds((*sizes, *strides), by=8)),
     (
-        "the kinds are counted or sorted; each of the nine numbers has a place of its own.",
+        "the kinds are counted or sorted; each of the nine numbers needs its own place.",
         lambda sizes, strides: sorted(_kinds((*sizes, *strides))),
     ),
     (
-        "the kinds are counted or sorted; each of the nine numbers has a place of its own.",
+        "the kinds are counted or sorted; each of the nine numbers needs its own place.",
         lambda sizes, strides: _kinds((*sizes, *strides)).count("d"),
     ),
 )
 WAYS = (
-    ("the buckets are sorted; M, N and K each have a place of their own.", sorted),
-    ("the three buckets are multiplied; each is to be in the key.", math.prod),
-    ("the three buckets are added; each is to be in the key.", sum),
+    ("the buckets are sorted; M, N and K each need their own place.", sorted),
+    ("the three buckets are multiplied; put each into the key.", math.prod),
+    ("the three buckets are added; put each into the key.", sum),
 )
 
 
 def _keys_like(student, kinds) -> bool:
-    """Whether two keys of one bucket are the same just where `kinds` of their sizes and strides are."""
+    """Return whether keys in one bucket are equal exactly if `kinds` of their sizes and strides are."""
     sizes, strides = [HERE[name] for name in "MNK"], STRIDES
     tried = [
         (sizes, strides), *(((m, n, k), strides) for m, n, k in ((120, 64, 2048), (128, 60, 2048), (128, 64, 2040))),
@@ -179,36 +179,36 @@ def _bucket(size: int) -> int:
 
 
 def _partition(values: list) -> list[int]:
-    """Of each value the place of the first one that is the same."""
+    """Return, for each value, the index of the first equal value."""
     return [values.index(value) for value in values]
 
 
 def _why_one_bucket(student, name: str) -> str:
-    """What the keys of sizes on both sides of 64 have in common; 16 divides all of them, so that their kind is one."""
+    """Name the mistake in the bucket of one size, from the keys of multiples of 16, which are all of one kind."""
     sizes = (16, 32, 48, 64, 80, 96, 112, 128, 144, 256, 272)
     keys = _partition([student(**HERE | {name: size}) for size in sizes])
     said = (
         (f"the bucket of `{name}` is not in the key.", lambda n: 0),
-        ("a power of two belongs to its own bucket, the one that it ends, 33 … 64; here 64 begins the next one.",
+        ("a power of two belongs to its own bucket, 33 … 64, but here 64 begins the next one.",
          int.bit_length),
         ("the buckets are not powers of two: 33 … 64, 65 … 128, and so on.", lambda n: -(-n // 128)),
-        ("the power of two is the one that a size reaches, not the nearest.", lambda n: round(math.log2(n))),
+        ("round up to a power of two, not to the nearest one.", lambda n: round(math.log2(n))),
     )  # fmt: skip
     if student(**HERE | {name: 8}) == student(**HERE | {name: 9}) and keys == _partition(list(map(_bucket, sizes))):
-        return "small sizes share a bucket; each power of two ends one of its own, 8 and 4 and 2, too."
+        return "small sizes share a bucket, but each power of two ends its own bucket, including 8, 4 and 2."
     return next((sentence for sentence, of in said if keys == _partition([of(size) for size in sizes])), "")
 
 
 def _why_missed(student, change: dict) -> str:
     if "strides" in change and len({student(**HERE | {"strides": (n, 1, 64, 1, 64, 1)}) for n in (32, 64, 96)}) == 3:
         return "the strides themselves are in the key; their kind is enough."
-    # The exact size is in the key where it changes with every size of one bucket and one kind.
+    # The key contains the exact size if it changes with every size of one bucket and one kind.
     keys = [student(**HERE | {"K": K}) for K in range(1040, 2049, 16)]
     if len(set(keys)) == len(keys):
-        return "the exact size is in the key, so that nearly nothing is ever found again."
+        return "the exact size is in the key, so the cache almost never hits."
     if len({student(**HERE | {"M": M}) for M in range(9, 16)}) == 7:
-        return "small sizes are in the key themselves; their bucket is enough."
-    return "the kinds are finer than Triton's, which are three: 1, a multiple of 16, any other."
+        return "small sizes themselves are in the key; their bucket is enough."
+    return "the kinds are finer than Triton's three: 1, a multiple of 16, any other."
 
 
 def _before(start: dict, change: dict) -> str:
@@ -220,5 +220,5 @@ def _text(change: dict) -> str:
 
 
 def _in_other_processes(student) -> list:
-    """The key of HERE in two processes whose hashes are salted differently."""
+    """Return the key of HERE in two processes whose hashes are salted differently."""
     return [call_interpreted(call, student, timeout=60, env={"PYTHONHASHSEED": seed}, **HERE) for seed in ("1", "2")]

@@ -1,5 +1,8 @@
-"""What a pruner that breaks its rule may have done. A mistake is named only where it explains all that the pruner
-keeps: in the case that went wrong, and at every recorded shape and on every chip of the cases."""
+"""Find the mistake of a pruner that breaks its rule.
+
+A mistake is named only if it explains everything that the pruner keeps: in the case that went wrong, at every recorded
+shape and on every chip of the cases.
+"""
 
 from typing import NamedTuple
 
@@ -11,33 +14,33 @@ from labs_helpers.gemm.tuning import recorded
 from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.measure.datasheet import DATASHEET
 
-COUNT = "waves returns three numbers, and the second is the count: waves(…)[1]"
+COUNT = "waves returns three numbers; the second is the number of waves, waves(…)[1]"
 EDGES = "the edges, 32 · (BLOCK_M + BLOCK_N)"
-ESTIMATES = (  # a sentence, and what the estimate would be: of (config, tiles, waves, share of the last, at once)
-    # A tuple times a number is the tuple so many times, and tuples are compared from the front.
+ESTIMATES = (  # a cause, and its estimate as a function of (config, tiles, waves, share of the last, at_once)
+    # Multiplying a tuple by a number repeats it, and Python compares tuples from the front.
     (COUNT, lambda c, t, w, s, n: (t, w, s, cost(c)), lambda c, t, w, s, n: s * cost(c)),
     ("the waves are missing from the estimate", lambda c, t, w, s, n: cost(c)),
     (
-        "a wave takes its whole time however full it is: count whole waves, as `waves` does, not tiles or tiles over "
+        "a wave takes the same time however full it is; count whole waves with `waves`, not tiles or tiles / "
         "multiprocessors",
         lambda c, t, w, s, n: t * cost(c),
         lambda c, t, w, s, n: t / n * cost(c),
     ),
     (
-        "the last, partial wave takes its time too: the waves are rounded down",
+        "the partial last wave counts too, but the waves are rounded down",
         lambda c, t, w, s, n: t // n * cost(c),
     ),
-    ("the waves are times what one tile costs, not plus", lambda c, t, w, s, n: w + cost(c)),
-    ("what one tile costs is missing from the estimate", lambda c, t, w, s, n: w),
+    ("multiply the waves by the cost of one tile; do not add the two", lambda c, t, w, s, n: w + cost(c)),
+    ("the cost of one tile is missing from the estimate", lambda c, t, w, s, n: w),
     (f"{EDGES}, are missing from the estimate", lambda c, t, w, s, n: w * cost(c, edges=0)),
-    (f"only {EDGES}, are counted", lambda c, t, w, s, n: w * cost(c, area=0)),
+    (f"the estimate counts only {EDGES}", lambda c, t, w, s, n: w * cost(c, area=0)),
     (f"{EDGES}, count 32 times, not once", lambda c, t, w, s, n: w * cost(c, edges=1)),
-    (f"the 32 belong to {EDGES}, alone", lambda c, t, w, s, n: w * cost(c, edges=32, area=32)),
+    (f"the factor 32 belongs only to {EDGES}", lambda c, t, w, s, n: w * cost(c, edges=32, area=32)),
 )
 
 
 class Kept(NamedTuple):
-    """`kept` of `given`, for a shape (M, N, K) on a chip."""
+    """The configurations `kept` of those `given`, for a shape (M, N, K) on a chip."""
 
     kept: list[Config]
     given: list[Config]
@@ -54,20 +57,20 @@ class Kept(NamedTuple):
         return [self.rank(config, **changes) for config in self.kept]
 
     def missing(self, **changes) -> list[Config]:
-        """What passes steps 1 and 2 and is estimated better than the last one kept."""
+        """Return those left out that pass steps 1 and 2 and have a better estimate than the last one kept."""
         last, left_out = max(self.ranks(**changes)), [c for c in self.given if c not in self.kept]
         return [config for config in left_out if self.may_win(config) and self.rank(config, **changes) < last]
 
 
 def causes(student, wrong: Kept, limits: bool = False) -> tuple[str, ...]:
-    """The mistakes that give just what `student` keeps, everywhere. limits: in steps 1 and 2 and the cut, too."""
+    """Return the mistakes that explain what `student` keeps in all cases. limits: include steps 1 and 2 and the cut."""
     seen = [wrong, *_elsewhere(student)]
     candidates = [*_rankings(seen), *(_limits(seen) if limits else ())]
     return likely(candidates, bool)
 
 
 def _elsewhere(student):
-    """What `student` keeps of the grid in the cases; where that is no list of them, it tells nothing."""
+    """Yield what `student` keeps of the grid in each case, skipping cases in which it returns no configurations."""
     h200 = [("H200", shape) for shape in recorded.shapes(recorded.measured())]
     for name, shape in (*h200, *ELSEWHERE):
         try:
@@ -79,7 +82,7 @@ def _elsewhere(student):
 
 
 def _rankings(seen: list[Kept]):
-    """Sentence, and whether a mistake in the ranking gives just what is kept, in its order."""
+    """Yield (cause, whether this mistake in the ranking explains what is kept, and its order)."""
 
     def so_ranked(**changes) -> bool:
         def fits(one: Kept) -> bool:
@@ -88,24 +91,24 @@ def _rankings(seen: list[Kept]):
 
         return all(map(fits, seen))
 
-    yield "the order is turned around", so_ranked(sign=-1)
+    yield "the order is reversed", so_ranked(sign=-1)
     yield "M and N are swapped in the waves", so_ranked(swapped=True)
     counts = {sheet.multiprocessors for sheet in DATASHEET.values()}
     yield "the waves are counted for another chip than `chip`", any(so_ranked(at_once=count) for count in counts)
     for sentence, *estimates in ESTIMATES:
         yield sentence, any(so_ranked(estimate=estimate) for estimate in estimates)
     fewest = so_ranked(ties=-1)
-    yield "of equal estimates the one with fewer accumulators comes first: -accumulators puts more first", fewest
-    yield "of equal estimates the order is not decided by the accumulators", not fewest and so_ranked(ties=0)
+    yield "of equal estimates the one with fewer accumulators comes first: sort by -accumulators", fewest
+    yield "among equal estimates, the accumulators do not decide the order", not fewest and so_ranked(ties=0)
     given = [[config for config in one.given if config in one.kept] for one in seen]
     yield (
-        "nothing is sorted: they come as in `configs`",
+        "nothing is sorted; the order is that of `configs`",
         all(one.kept == some for one, some in zip(seen, given, strict=True)),
     )
 
 
 def _limits(seen: list[Kept]):
-    """Sentence, and whether a mistake in steps 1 and 2, or in the cut, gives just what is kept."""
+    """Yield (cause, whether this mistake in steps 1 and 2 or in the cut explains what is kept)."""
     h200 = DATASHEET["H200"]
 
     def so_limited(rule) -> bool:
@@ -118,13 +121,16 @@ def _limits(seen: list[Kept]):
         )
 
     yield (
-        "40% of the shared memory is the least, not the most",
+        "40% of the shared memory is the minimum, not the maximum",
         so_limited(lambda shared, _, chip: shared <= 0.4 * chip.shared_bytes_per_block),
     )
-    yield "32 accumulators are the least, not the most", so_limited(lambda _, accumulators, chip: accumulators <= 32)
+    yield (
+        "32 accumulators are the minimum, not the maximum",
+        so_limited(lambda _, accumulators, chip: accumulators <= 32),
+    )
     yield "exactly 32 accumulators are enough", so_limited(lambda _, accumulators, chip: accumulators > 32)
     yield (
-        "the 40% are of a program's shared memory on `chip`, not of another chip's",
+        "take 40% of a program's shared memory on `chip`, not on another chip",
         so_limited(lambda shared, *_: shared >= 0.4 * h200.shared_bytes_per_block),
     )
 
@@ -136,6 +142,6 @@ def _limits(seen: list[Kept]):
         all(one.kept == sorted(filter(one.may_win, one.given), key=one.rank)[-len(one.kept) :] for one in seen),
     )
     yield (
-        "the list is cut before it is sorted: the first ones stay, not the best",
+        "the list is cut before it is sorted, which keeps the first ones instead of the best",
         all(set(one.kept) == set(first_come(one)) for one in seen),
     )

@@ -1,4 +1,4 @@
-"""The rule of exercise 3 of lab 03, by which its check and the two after it rank configurations."""
+"""Rank configurations by the rule of lab 03's exercise 3, for the checks of exercises 3, 5 and 7."""
 
 from functools import cache
 from itertools import product
@@ -13,20 +13,22 @@ ELSEWHERE = (("T4", (1152, 8192, 1024)), ("A100", (4096, 4096, 4096)), ("A100", 
 
 
 def most_promising(shape, chip) -> list[Config]:
-    """What is worth measuring of the whole grid, best first, as the reference of exercise 3 has it; only its numbers
-    are asked of references, which a hand-out without these can hold."""
+    """Return the 20 most promising configurations of the grid, best first, like the reference of exercise 3.
+
+    Only numbers come from references, because a hand-out without references can store these.
+    """
     candidates = [config for config in grid() if may_win(config, chip)]
     return sorted(candidates, key=lambda config: rank(config, shape, chip))[:20]
 
 
 def waves_of(M, N, config, at_once) -> tuple[int, int, float]:
-    """`waves` of a tile of the grid, at a shape and for a chip of the checks, M and N in either order."""
+    """Return `waves` of a configuration in the grid, for the checks' shapes and chips, with M and N in either order."""
     return _all_waves()[M, N, config.BLOCK_M, config.BLOCK_N, at_once]
 
 
 @cache
 def _all_waves() -> dict:
-    """All are asked of the reference at once, so that what is asked does not depend on the answer that is checked."""
+    """Ask the reference for all cases in advance, so the questions do not depend on the answer being checked."""
     shapes = [*recorded.shapes(recorded.measured()), *recorded.shapes(recorded.measured(), "silu_matmul")]
     sides = {tuple(order) for M, N, _ in [*shapes, *(shape for _, shape in ELSEWHERE)] for order in ((M, N), (N, M))}
     counts = {sheet.multiprocessors for sheet in DATASHEET.values()}
@@ -37,20 +39,22 @@ def _all_waves() -> dict:
 
 
 def may_win(config, chip) -> bool:
-    """Steps 1 and 2. An answer that keeps more is judged by its order, and by the time it loses."""
+    """Return whether a configuration passes steps 1 and 2."""
     shared, accumulators, verdict = exercises.resources(config, chip)
     return verdict == "runs" and accumulators >= 32 and shared >= 0.4 * chip.shared_bytes_per_block
 
 
 def cost(config, edges: float = 32, area: float = 1) -> float:
-    """What one tile costs, by the rule."""
+    """Return the cost of one tile by the rule."""
     return area * config.BLOCK_M * config.BLOCK_N + edges * (config.BLOCK_M + config.BLOCK_N)
 
 
 def rank(config, shape, chip, *, at_once=None, swapped=False, estimate=None, sign=1, ties=1):
-    """The key of the order: the estimate, and minus the accumulators. What is not given here is a mistake.
+    """Return the sort key of a configuration: its estimate, and minus its accumulators.
 
-    estimate: (config, tiles, waves, share of the last, multiprocessors) → a number, or a tuple."""
+    The keyword arguments reproduce mistakes. estimate: (config, tiles, waves, share of the last, at_once) → a number or
+    a tuple.
+    """
     M, N, _ = shape
     at_once = at_once or chip.multiprocessors
     three = waves_of(*((N, M) if swapped else (M, N)), config, at_once)

@@ -1,4 +1,4 @@
-"""The exercises of lab 03, a file each: stub, answer and reference in one."""
+"""The exercises of lab 03, one file each; a file holds the stub and the reference answer."""
 
 from labs_helpers.gemm.lab03.exercises.ex1_resources import resources
 from labs_helpers.gemm.lab03.exercises.ex2_waves import waves

@@ -1,22 +1,23 @@
-"""Lab 03, exercise 3: which configurations are worth a measurement, without compiling one."""
+"""Lab 03, exercise 3: choose the configurations worth measuring, without compiling any."""
 
 from labs_helpers.gemm.lab03.exercises.ex1_resources import resources
 from labs_helpers.gemm.lab03.exercises.ex2_waves import waves
 
 
 def prune(configs, M, N, K, chip):
-    """At most 40% of `configs`: those worth measuring at M×N×K on `chip`, the most promising first.
+    """Return at most 40% of `configs` to measure at M×N×K on `chip`, the most promising first.
 
-    chip: a Datasheet, with chip.multiprocessors. Nothing is compiled and nothing is run.
+    chip: a Datasheet, with chip.multiprocessors. Do not compile or run anything.
     """
-    # 1. Leave out what is too large or spills.
-    # 2. Leave out what hides too little: a pipeline that fills less than 40% of the shared memory a
-    #    program may have, or fewer than 32 accumulators per thread, has too little in flight.
-    # 3. Estimate the rest: waves (one program per SM) times what one tile costs: its
-    #    BLOCK_M·BLOCK_N multiply-adds, and its edges, BLOCK_M + BLOCK_N, which have to be loaded
-    #    (take 32 of them).
-    # 4. The lowest estimates first; of equals, the one with more accumulators. Of the
-    #    whole grid 20 will do, of a shorter list fewer: 40% of it are the most.
+    # 1. Drop configurations that are too large or spill.
+    # 2. Drop configurations with too few loads in flight: those whose pipeline fills less than 40%
+    #    of the shared memory that a program may use, and those with fewer than 32 accumulators per
+    #    thread.
+    # 3. Estimate the others: multiply the waves (one program per SM) by the cost of one tile. The
+    #    cost is its BLOCK_M·BLOCK_N multiply-adds plus 32 times its edges, BLOCK_M + BLOCK_N, which
+    #    the program has to load.
+    # 4. Sort by the estimate, lowest first; of equals, put the one with more accumulators first.
+    #    Keep 20 of the whole grid, and never more than 40% of a shorter list.
     ### BEGIN SOLUTION
     def estimate(config):
         tile = config.BLOCK_M * config.BLOCK_N + 32 * (config.BLOCK_M + config.BLOCK_N)

@@ -1,4 +1,4 @@
-"""Lab 03, exercise 5: a few measurements instead of all."""
+"""Lab 03, exercise 5: measure a few configurations instead of all."""
 
 import math
 import random
@@ -7,15 +7,16 @@ from labs_helpers.gemm.lab03.exercises.ex3_prune import prune
 
 
 def random_search(configs, M, N, K, chip, measure, budget, seed):
-    """(best, curve): the fastest configuration that `budget` measurements find, drawn at random.
+    """Return (best, curve): the fastest of `budget` configurations drawn at random.
 
-    measure(config) gives ms, math.inf where the configuration cannot run; it is called `budget`
-    times, never twice for the same one. curve[i]: the fastest time of the first i + 1. The same
-    seed draws the same ones, another seed others, and `random`'s own state stays as it is.
+    measure(config) returns ms, or math.inf if the configuration cannot run. Call it `budget` times,
+    never twice for the same configuration. curve[i]: the fastest time of the first i + 1. The same
+    seed draws the same configurations, and another seed draws others. Leave the global state of
+    `random` unchanged.
     """
-    # 1. Draw from what `prune` keeps of configs, not from everything: why waste a measurement?
-    # 2. A generator of your own, random.Random(seed); `sample` draws without replacement.
-    # 3. Measure what was drawn, remember the fastest so far, and write it into the curve each time.
+    # 1. Draw from the configs that `prune` keeps, not from all: why waste a measurement?
+    # 2. Use your own generator, random.Random(seed); its `sample` draws without replacement.
+    # 3. Measure each one, remember the fastest so far, and append its time to the curve.
     ### BEGIN SOLUTION
     candidates = prune(configs, M, N, K, chip)
     best, fastest, curve = None, math.inf, []

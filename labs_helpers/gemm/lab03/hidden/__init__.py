@@ -1,4 +1,4 @@
-"""Hidden inputs of lab 03."""
+"""Inputs on which the grader tests answers to lab 03, besides those of the checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from labs_helpers.gemm.tuning.space import grid
 from labs_helpers.grading.hidden import hidden
 from labs_helpers.measure.datasheet import DATASHEET, KIB, Datasheet
 
-# Tiles and warps of which each fits an A100 and an H100 with four stages, fills much of its memory and does not spill.
+# Each of these tiles and warps fits an A100 and an H100 with four stages, fills much of the memory and does not spill.
 TILES = (
     "64×96×4 64×128×4 64×160×4 64×192×4 96×96×4 96×128×4 96×160×4 96×192×4 96×256×8 128×128×4 128×128×8 128×160×4 "
     "128×160×8 128×192×4 128×192×8 128×224×8 128×256×8 160×160×4 160×160×8 160×192×4 160×192×8 160×224×8 160×256×8 "
@@ -31,7 +31,7 @@ BAD = (Config(256, 256, 32, 8, 4, 3), Config(256, 256, 128, 8, 16, 5), Config(25
 
 
 def sizes(draw: np.random.Generator) -> tuple[int, int, int]:
-    """M, N, K."""
+    """Draw M, N and K."""
     M, N, K = (16 * int(2 ** draw.uniform(4, 9.5)) for _ in range(3))
     return M, N, K
 
@@ -64,7 +64,7 @@ def prune(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[A
         configs = [configs[place] for place in draw.permutation(len(configs))]
         given = list(configs)
         kept = list(function(given, *sizes(draw), chip))
-        # How many are kept is free, up to 40%, but not how they begin.
+        # The number kept is free, up to 40%, but the order is fixed.
         yield [str(config) for config in kept[:3]], len(kept) <= 10, given == configs
         first = next(iter(function(grid(), *sizes(draw), chip)))
         yield first.BLOCK_M * first.BLOCK_N, first.BLOCK_M + first.BLOCK_N, first.num_warps
@@ -92,7 +92,7 @@ def grid_search(function: Callable[..., Any], draw: np.random.Generator) -> Iter
         calls = Interrupted(bench, where, int(draw.integers(5, 15)))
         best, times = function(iter(configs), calls.run, bench.expected, bench.bound, calls.measure)
         kept = {str(config): float(ms) for config, ms in times.items() if math.isfinite(ms)}
-        yield str(best), kept, calls.number  # what was interrupted may have an entry or none
+        yield str(best), kept, calls.number  # the interrupted configuration may or may not have an entry
     nothing = Bench(draw, configs, wrong=1.0)
     yield str(function(iter(configs), nothing.run, nothing.expected, nothing.bound, nothing.measure)[0])
 
@@ -112,7 +112,7 @@ def random_search(function: Callable[..., Any], draw: np.random.Generator) -> It
             yield ms[best] == fastest[-1]
             drawn.append([str(config) for config in watch.timed])
         yield drawn[0] == drawn[1], len(set(map(frozenset, drawn[1:-1]))) > 1, random_state(function) == state
-        yield sorted(drawn[-1]), str(best), float(curve[-1])  # as many as there are: all of them
+        yield sorted(drawn[-1]), str(best), float(curve[-1])  # the budget covers all of them
         best, curve = function(configs, *shape, chip, lambda config: math.inf, 6, 0)
         yield best, [float(one) for one in curve]
     yield pruner.chips == [chip.torch_name] * len(pruner.chips), pruner.fewest
@@ -151,7 +151,7 @@ def tune_silu(function: Callable[..., Any], draw: np.random.Generator) -> Iterat
     chip: Datasheet = DATASHEET[str(draw.choice(("A100", "H100")))]
     shapes, budget, configs = [sizes(draw) for _ in range(4)], 5, grid()
     kept = {shape: [configs[place] for place in draw.permutation(len(configs))[:16]] for shape in shapes}
-    # The first ones are promising, and the rest slower: who goes on where one is wrong finds nothing better.
+    # The first ones are promising and the rest are slower, so a search beyond the budget finds nothing better.
     benches = {shape: Bench(draw, kept[shape], wrong=0.4, promising=budget) for shape in shapes}
     benches[shapes[3]] = Bench(draw, kept[shapes[3]], wrong=1.0)
     with TemporaryDirectory() as folder, Pruner(function, kept) as pruner:
@@ -164,7 +164,7 @@ def tune_silu(function: Callable[..., Any], draw: np.random.Generator) -> Iterat
             yield {shape: str(config) for shape, config in found.items()}, cache.entries()
             yield len(benches[shapes[0]].ran), [len(bench.timed) <= budget for bench in benches.values()]
             yield [bench.timed_wrong() for bench in benches.values()]
-            for shape in shapes[:3]:  # is remembered now, and nobody asks again
+            for shape in shapes[:3]:  # now in the cache, so no bench should be used
                 benches[shape] = Bench(draw, kept[shape], wrong=1.0)
         yield [len(benches[shape].ran) for shape in shapes[:3]]
     yield pruner.chips == [chip.torch_name] * len(pruner.chips)

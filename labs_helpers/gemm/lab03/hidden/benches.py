@@ -1,4 +1,4 @@
-"""What a search over configurations is handed: a bench with wrong kernels in it, an interrupt, and a pruner."""
+"""Benches for hidden inputs: some with wrong kernels, some that interrupt a search, and a pruner to replace `prune`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ Shape = tuple[int, ...]
 
 
 class Bench:
-    """run, expected, bound and measure, as lab 03 asks for them. wrong: the share of configurations that give a wrong
-    result, faster than any right one, or cannot run. promising: the first so many hold the fastest right one; 0: it may
-    be anywhere."""
+    """A bench with run, expected, bound and measure, as in lab 03.
+
+    wrong: the share of configurations that cannot run, or give a wrong result faster than any correct one. promising:
+    how many of the first configurations must include the fastest correct one; 0 if it may be anywhere.
+    """
 
     def __init__(self, draw: np.random.Generator, configs: Sequence[Config], wrong: float, promising: int = 0):
         self.expected = torch.from_numpy(10 ** draw.uniform(-2, 3, 64))
@@ -40,8 +42,10 @@ class Bench:
         self._right_ones = {config for config in configs if self._within(config)}
 
     def _right(self, draw: np.random.Generator) -> torch.Tensor:
-        """In float16: rounded, or of the numbers around those that are furthest off and within the bound, which a gate
-        in float16 refuses."""
+        """Return a correct result in float16: `expected` rounded, or nearby numbers as far off as the bound allows.
+
+        A gate that computes in float16 rejects the second kind.
+        """
         if draw.random() < 0.5:
             return self.expected.half()
         near = (self.expected + self.bound * torch.linspace(-1, 1, 9, dtype=torch.float64)[:, None]).half()
@@ -79,12 +83,12 @@ class Bench:
         return self._ms[config]
 
     def timed_wrong(self) -> int:
-        """How many were timed that are not right, or cannot run."""
+        """Return how many configurations were timed that are wrong or cannot run."""
         return len(set(self.timed) - self._right_ones)
 
 
 class Watch:
-    """`measure` out of a table of ms. timed: what was asked, in order."""
+    """A `measure` that reads a table of ms. timed: the configurations measured so far, in order."""
 
     def __init__(self, ms: Mapping[Config, float]):
         self._ms, self.timed = ms, list[Config]()
@@ -95,7 +99,7 @@ class Watch:
 
 
 class Interrupted:
-    """A bench's run and measure, one of which is interrupted at its call of this number, once."""
+    """A bench whose run or measure raises KeyboardInterrupt once, at call `number`."""
 
     def __init__(self, bench: Bench, where: str, number: int):
         self._bench, self._where, self._last, self.number = bench, where, number, 0
@@ -115,8 +119,11 @@ class Interrupted:
 
 
 class Pruner:
-    """Inside the block, what an answer finds under the name `prune`: one that keeps what is drawn, so that it does not
-    matter how well the student's own prunes. chips: that it was asked about; fewest: the least configurations."""
+    """Replace the `prune` of an answer inside the `with` block by one that keeps what is drawn.
+
+    The result then does not depend on the student's own `prune`. chips: those that `prune` was called for; fewest: the
+    smallest number of configurations in a call.
+    """
 
     def __init__(self, function: Callable[..., Any], kept: dict[Any, list[Config]]):
         self._names = global_names(function)

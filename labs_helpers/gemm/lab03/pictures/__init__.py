@@ -1,4 +1,4 @@
-"""The figures of lab 03: the space of configurations, the searches in it, and the time model's choices."""
+"""Draw lab 03's figures: the space of configurations, searches in it, and the choices of the time model."""
 
 from labs_helpers.gemm.lab03.pictures.model import draw_losses
 from labs_helpers.gemm.lab03.pictures.searches import (

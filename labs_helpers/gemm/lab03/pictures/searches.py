@@ -1,4 +1,4 @@
-"""Searches and what they found: what tuning gains, what it costs elsewhere, and how much has to be measured."""
+"""Draw what tuning gains, what its result costs at other shapes, and how many measurements a search needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labs_helpers.gemm.tuning.recorded import Recorded, long_runs, measured, sha
 
 @beside_yours("gemm-tuning", measured)
 def draw_tuned(measured, kernel: str = "fused_matmul"):
-    """What tuning gained in the sweep itself, a line per shape from the untuned `default_config` to the best of all."""
+    """Draw the gain of tuning in the sweep itself: one line per shape, from `default_config` to the best of all."""
     found = shapes(measured, kernel)
     gains, before, after = [], [], []
     texts = []
@@ -29,8 +29,8 @@ def draw_tuned(measured, kernel: str = "fused_matmul"):
         before.append(tflops(*shape, default))
         after.append(tflops(*shape, ms))
         texts.append(f"    {after[-1]:.0f}  (+{gains[-1]:.1%})  {short(config)}")
-    fig, ax = figures.new(f"Measuring all 144 gains {max(gains):.1%} at most over a plain rule", 8.2)
-    figures.write_below(fig, f"{recorded(measured)}; the rule: default_config, for this chip; the name is the best's")
+    fig, ax = figures.new(f"Measuring all 144 gains at most {max(gains):.1%} over a simple rule", 8.2)
+    figures.write_below(fig, f"{recorded(measured)}; rule: default_config for this chip; labels: the best of 144")
     rows = range(len(found))
     ax.hlines(rows, before, after, color=color("all"), linewidth=4)
     for y, (end, text) in enumerate(zip(after, texts, strict=True)):
@@ -46,8 +46,11 @@ def draw_tuned(measured, kernel: str = "fused_matmul"):
 
 
 def elsewhere(measured, kernel: str = "fused_matmul"):
-    """What tuning for one shape costs on another: DataFrame, row: tuned for, column: run at, value: time over that
-    of the best configuration there (NaN where it could not run)."""
+    """Return a DataFrame of what a configuration costs at another shape.
+
+    Rows are the shapes tuned for, columns the shapes run at. Values are times relative to the best configuration there,
+    or NaN if the configuration could not run.
+    """
     import pandas
 
     benches = {times(shape): Recorded(measured, kernel, shape) for shape in shapes(measured, kernel)}
@@ -59,11 +62,12 @@ def elsewhere(measured, kernel: str = "fused_matmul"):
 
 @beside_yours("gemm-tuning", measured)
 def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
-    """The table of `elsewhere` as a picture. prediction: a Prediction of its largest number."""
+    """Draw the table of `elsewhere`. prediction: a Prediction of its largest number."""
     table = elsewhere(measured, kernel)
     worst, large = float(np.nanmax(table.to_numpy())), float(np.nanmax(table.iloc[1:, 1:].to_numpy()))
-    fig, (ax,) = figures.panels(f"Tuned for another shape: up to {worst:.2f} times the best time", [""], 8.2, 5)
-    figures.write_below(fig, f"{recorded(measured)}; among the large shapes up to {large:.2f} times")
+    title = f"Another shape's choice takes up to {worst:.2f}× the best time"
+    fig, (ax,) = figures.panels(title, [""], 8.2, 5)
+    figures.write_below(fig, f"{recorded(measured)}; among the large shapes up to {large:.2f}×")
     draw_table(ax, table, ".2f", "Reds", 1, max(1.5, worst), dark=lambda ratio: ratio > 1.6)
     ax.set_xticks(range(len(table.columns)), table.columns, rotation=35, ha="right")
     ax.set(xlabel="run at M×N×K", ylabel="tuned for")
@@ -75,15 +79,15 @@ def draw_elsewhere(measured, prediction=None, kernel: str = "fused_matmul"):
 
 @beside_yours("gemm-tuning", long_runs)
 def draw_long(frame, shape=(4096, 4096, 4096)):
-    """The same kernels timed rested, for a second, and in a race. frame: what `recorded.long_runs` gives."""
+    """Draw the rates of the same kernels after a rest, over a second, and in a race. frame: `recorded.long_runs()`."""
     rows = frame[(frame["M"] == shape[0]) & (frame["N"] == shape[1]) & (frame["K"] == shape[2])]
     rows = rows.assign(rate=tflops(*shape, rows["median_ms"]))
     table = rows.pivot_table(index="kernel", columns="how", values="rate").dropna()
     fallen = (1 - table["long"] / table["short"]).mean()
-    fig, (ax,) = figures.panels(f"A second of work costs {fallen:.0%} of a rested GPU's rate", [""], 9, 2.8)
+    fig, (ax,) = figures.panels(f"Over a second, rates are {fallen:.0%} lower than after a rest", [""], 9, 2.8)
     raced = rows["kernel"].nunique()
-    drawn = f"the {len(table)} of {raced} kernels that were timed in all three ways"
-    figures.write_below(fig, f"{times(shape)}, {recorded(rows)}; lines: 20th to 80th percentile; drawn: {drawn}")
+    drawn = f"only {len(table)} of {raced} kernels were timed in all three ways"
+    figures.write_below(fig, f"{times(shape)}, {recorded(rows)}; lines: 20th to 80th percentile; {drawn}")
     ways = {
         "short": ("o", 0, "25 ms after a rest"),
         "long": ("s", 4, "1 s"),
@@ -104,10 +108,11 @@ def draw_long(frame, shape=(4096, 4096, 4096)):
 
 
 def stale(home, away: dict, kernel: str = "fused_matmul"):
-    """What a stale hit costs: DataFrame with what was remembered, where it is used, and the time over the best there.
+    """Return a DataFrame of what stale cache hits cost: the remembered configuration against the best one.
 
-    home: the records whose winners are remembered. away: name → other records; a shape there takes the winner of the
-    same shape at home, or of the one with which it shares its three buckets."""
+    home: the records whose best configurations are remembered. away: name of a change → other records. A shape in these
+    records gets the configuration of the same shape at home, or of a shape there in the same three buckets.
+    """
     import pandas
 
     remembered = {shape: Recorded(home, kernel, shape).best()[0] for shape in shapes(home, kernel)}
@@ -120,20 +125,20 @@ def stale(home, away: dict, kernel: str = "fused_matmul"):
                 bench = Recorded(frame, kernel, shape)
                 lost = bench.time(remembered[known]) / bench.best()[1] - 1
                 rows.append((name, times(shape), times(known), short(bench.best()[0]), short(remembered[known]), lost))
-    columns = ["what has changed", "run at", "tuned at", "best there", "remembered", "slower by"]
+    columns = ["change", "run at", "tuned at", "best there", "remembered", "slower by"]
     return pandas.DataFrame(rows, columns=columns)
 
 
 def draw_regret(curves: dict, of: str, prediction=None):
-    """Regret against the number of measurements: the median over seeds, with the middle half shaded.
+    """Draw the regret against the number of measurements: the median over seeds, with the middle half shaded.
 
     curves: name → array (seeds, measurements) of regrets, 0.02 for 2%; the title compares the first with the third.
-    of: where they were measured. prediction: a Prediction of the number of measurements until 2%.
+    of: the machine that measured them. prediction: a Prediction of the number of measurements until 2%.
     """
     lost = [f"{np.median(np.asarray(values)[:, -1]):.1%}" for values in curves.values()]
     count = len(np.asarray(next(iter(curves.values())))[0])
     fig, ax = figures.new(
-        f"{count} random measurements lose {lost[min(2, len(lost) - 1)]}, after pruning {lost[0]}", width=8.2
+        f"{count} random measurements lose {lost[min(2, len(lost) - 1)]}, or {lost[0]} after pruning", width=8.2
     )
     figures.write_below(fig, f"{of}; median and middle half over shapes and seeds")
     for number, (name, values) in enumerate(curves.items()):
@@ -150,14 +155,14 @@ def draw_regret(curves: dict, of: str, prediction=None):
 
 
 def until(curves, goal: float = 0.02) -> int | None:
-    """The first number of measurements after which the median over seeds is within `goal` of the best; None: never."""
+    """Return the number of measurements until the median over seeds is within `goal` of the best, or None."""
     middle = np.median(np.asarray(curves, dtype=float), axis=0)
     within = np.nonzero(middle <= goal)[0]
     return int(within[0]) + 1 if len(within) else None
 
 
 def draw_picks(tables: dict):
-    """What the searches of `compilers.picks` lose, a dot per shape. tables: shape → its DataFrame."""
+    """Draw what the searches of `compilers.picks` lose, with one ring per shape. tables: shape → its DataFrame."""
     searches = list(next(iter(tables.values()))["search"])
     lost = {name: [100 * float(t.set_index("search").at[name, "lost"]) for t in tables.values()] for name in searches}
     counts = next(iter(tables.values())).set_index("search")["measured"]
@@ -169,13 +174,15 @@ def draw_picks(tables: dict):
     ax.set_yticks(range(len(searches)), [f"{name}: {counts[name]} measured" for name in searches])
     ax.invert_yaxis()
     ax.margins(y=0.15)
-    ax.set(xlabel="% slower than the best of 144 (a ring per shape)")
+    ax.set(xlabel="% slower than the best of 144 (one ring per shape)")
     return fig
 
 
 def kept_losses(measured, prune, chip, most: int = 20, kernel: str = "fused_matmul"):
-    """What is lost if only the first 1, 2, … `most` that `prune` keeps are measured: array (shapes, most) of fractions
-    of the best time, math.inf where it keeps nothing."""
+    """Return what is lost if only the first 1, 2, … `most` configurations that `prune` keeps are measured.
+
+    The result is an array (shapes, most) of fractions of the best time, with math.inf if `prune` keeps nothing.
+    """
     table = []
     for shape in shapes(measured, kernel):
         bench = Recorded(measured, kernel, shape)
@@ -186,15 +193,23 @@ def kept_losses(measured, prune, chip, most: int = 20, kernel: str = "fused_matm
 
 
 def draw_kept(losses: dict, goal: float = 0.01):
-    """The worst shape's loss against the number that is measured. losses: name → array of `kept_losses`. The note says
-    after how many each is within `goal`."""
+    """Draw the worst shape's loss against the number of measurements.
+
+    losses: name → array of `kept_losses`. The title names the pruner that comes within `goal` first, and the note gives
+    the number of measurements for each.
+    """
     within = {name: np.nonzero(values.max(0) <= goal)[0] for name, values in losses.items()}
-    counts = [f"{name} {places[0] + 1 if len(places) else 'never'}" for name, places in within.items()]
-    fig, ax = figures.new(f"Measurements until at most {goal:.0%} is lost at the worst shape", width=8.2)
-    figures.write_below(fig, "; ".join(counts))
+    first = {name: int(places[0]) + 1 for name, places in within.items() if len(places)}
+    best = min(first, key=first.__getitem__, default=None)
+    title = f"No pruner comes within {goal:.0%} of the best at the worst shape"
+    if best is not None:
+        title = f"{best.capitalize()} comes within {goal:.0%} of the best after {first[best]} measurements"
+    fig, ax = figures.new(title, width=8.2)
+    counts = "; ".join(f"{name} {first.get(name, 'never')}" for name in losses)
+    figures.write_below(fig, f"measurements until within {goal:.0%}: {counts}")
     for name, values in losses.items():
         ax.plot(np.arange(1, values.shape[1] + 1), 100 * values.max(0), label=name, markersize=4)
-    ax.set(xlabel="configurations measured, in the order in which the pruner gives them", ylabel="% lost, worst shape")
+    ax.set(xlabel="configurations measured, in the pruner's order", ylabel="% slower than the best, worst shape")
     ax.set_ylim(0, min(60, ax.get_ylim()[1]))
     ax.set_xticks(range(0, values.shape[1] + 1, 2))
     figures.label_lines(ax)

@@ -10,8 +10,8 @@ def silu_matmul_kernel(a_ptr, b_ptr, bias_ptr, d_ptr, M, N, K,
                        stride_am, stride_ak, stride_bk, stride_bn, stride_dm, stride_dn,
                        BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
     """Program (i, j) computes tile (i, j) of D = SiLU(A·B + bias). SiLU(x) = x · sigmoid(x)."""
-    # The whole kernel is yours: rows and columns, the K loop with its masks, the epilogue, a store.
-    # bias has N elements, contiguous: element j is added to column j.
+    # Write the whole kernel: rows and columns, the K loop with its masks, the epilogue, the store.
+    # bias has N contiguous elements. Add element j to column j.
     ### BEGIN SOLUTION
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -32,8 +32,7 @@ def silu_matmul_kernel(a_ptr, b_ptr, bias_ptr, d_ptr, M, N, K,
 
 
 def silu_matmul(a, b, bias, BLOCK_M=64, BLOCK_N=64, BLOCK_K=32):
-    """SiLU(A·B + bias) in one kernel. Returns (M, N).
-
+    """Return SiLU(A·B + bias), (M, N), from one kernel.
     a: (M, K), b: (K, N), bias: (N,), any sizes ≥ 1, any strides of a and b.
     """
     (M, K), (_, N) = a.shape, b.shape

@@ -6,15 +6,15 @@ from labs_helpers.gemm.tuning.space import grid
 
 
 def tune_silu(shapes, bench_of, chip, cache, key_of, budget):
-    """(M, N, K) → Config: the fastest right configuration of SiLU(A·B + bias) for each of `shapes`.
+    """Return (M, N, K) → Config: the fastest correct SiLU(A·B + bias) for each of `shapes`.
 
     bench_of(M, N, K): a bench with run(config), expected, bound and measure(config), as in
     exercise 4.
     chip: a Datasheet. cache: a TuningCache, with get(key) and put(key, config, ms). key_of(M, N, K)
-    gives the key. budget: the most measurements per shape. What the cache remembers is not run or
-    measured again. Where nothing is right: None, and nothing is remembered.
+    returns the key. budget: the most measurements per shape. Do not run or measure a shape that is
+    in the cache. If no configuration is correct, the value is None and the cache stays unchanged.
     """
-    # Everything that you need stands in this lab: grid(), prune, grid_search, the cache.
+    # This lab contains everything you need: grid(), prune, grid_search and the cache.
     ### BEGIN SOLUTION
     found = {}
     for shape in shapes:
