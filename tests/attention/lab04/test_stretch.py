@@ -22,7 +22,7 @@ def test_two_tiles_in_a_program_are_causal_attention(Lq, Lk):
 
 def test_equal_programs_are_drawn_and_a_wrong_result_is_told():
     fig = stretch.beside_ours(exercises.causal_attention, L=64, BLOCK=16)
-    assert fig.axes[0].get_title("left") == "Tiles per program: exercise 5 1 to 4, ours 5 each, yours 1 to 4"
+    assert fig.axes[0].get_title("left") == "Tiles per program: 1–4 in exercise 5, 5 in ours, 1–4 in yours"
     with pytest.raises(ValueError, match="yours: O is off by"):
         stretch.beside_ours(lambda q, k, v, scale, **blocks: (q, None), L=32, BLOCK=16)
 
