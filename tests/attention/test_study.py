@@ -338,7 +338,7 @@ def test_what_is_missing_is_not_drawn_and_nothing_at_all_is_an_error(rows):
     for draw, kind in ((charts.draw_memory, "memory"), (charts.draw_error, "error")):
         with pytest.raises(ValueError, match=f"no records of the kind '{kind}'"):
             draw(rows[rows["kind"] == "speed"])
-    with pytest.raises(ValueError, match="of is 'dp'; one of o, dq, dk, dv was measured"):
+    with pytest.raises(ValueError, match="of is 'dp'; expected one of o, dq, dk, dv"):
         charts.draw_error(rows, "dp")
 
 
