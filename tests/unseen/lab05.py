@@ -68,7 +68,7 @@ ANSWERS = [
     Answer("attention_function", "o and lse swapped", [(SAVED, "q, k, v, lse, o = ctx.saved_tensors")], r"the shapes do not match, here \(1, 2, 5, 7\) and"),
     Answer("attention_function", "dV without the transposition", [("p.mT @ do", "p @ do")], r"the inner sizes of a product differ, here \(2,"),
     Answer("attention_function", "delta along the queries", [("(o * do).sum(-1, keepdim=True)", "(o * do).sum(-2, keepdim=True)")], r"the shapes do not match, here \(1, 2, 5, 7\) and"),
-    Answer("attention_function", "delta without keepdim", [("sum(-1, keepdim=True)", "sum(-1)")], r"one number per row meets a matrix, here \(1, 2,"),
+    Answer("attention_function", "delta without keepdim", [("sum(-1, keepdim=True)", "sum(-1)")], r"one number per row is combined with a matrix, here \(1, 2,"),
     Answer("attention_function", "plus delta", [("dp - delta", "dp + delta")], "delta is added; subtract it"),
     Answer("attention_function", "delta forgotten", [("p * (dp - delta)", "p * dp")], r"delta is left out: dS = P ∘ \(dP − delta\)"),
     Answer("attention_function", "dQ unscaled", [("dq = scale * ds @ k", "dq = ds @ k")], "the scale is missing: the scores are scale ·"),

@@ -112,8 +112,8 @@ class DecodeLaunch:
         self.options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
         self.join = (self.rows, self.splits, D, block_d, 1 << (self.splits - 1).bit_length())
         # Sizes are not compile-time constants, so a key cache that grows by one token per step reuses prepared kernels.
-        looks = tuple((t.dtype, t.device, t.data_ptr() % 16) for t in (q, k, v))
-        self.look = (looks, self.strides, self.constants, config, self.join[2:])
+        operands = tuple((t.dtype, t.device, t.data_ptr() % 16) for t in (q, k, v))
+        self.key = (operands, self.strides, self.constants, config, self.join[2:])
 
     def __call__(self, q, k, v, scale: float):
         """Return (o, lse) for operands with this launch's shapes, strides and dtypes; scale ≥ 0."""
@@ -125,7 +125,7 @@ class DecodeLaunch:
             each = self.splits * self.rows
             parts = torch.empty_strided((each * (self.shape[3] + 2),), (1,), dtype=torch.float32, device=q.device)
             ends = (each * self.shape[3], each * (self.shape[3] + 1))
-        ready = _prepared.get(self.look)
+        ready = _prepared.get(self.key)
         if ready is None or not ready[0].fits():
             self._usual(q, k, v, o, lse, parts, ends, scale)
             return o, lse
@@ -143,10 +143,10 @@ class DecodeLaunch:
         kernels = [decode_kernel[(self.programs,)](q, k, v, o, lse, *at, *numbers, **self.options)]
         if self.splits > 1:
             kernels.append(join_kernel[(self.rows,)](*at, o, lse, *self.join, num_warps=4))
-        if self.look not in _prepared and not hooked():
+        if self.key not in _prepared and not hooked():
             ready = tuple(prepare(kernel) for kernel in kernels)
             if None not in ready:
-                _prepared[self.look] = ready
+                _prepared[self.key] = ready
 
 
 def launch_for(q, k, v, causal: bool, config: DecodeConfig | None = None, splits: int | None = None):

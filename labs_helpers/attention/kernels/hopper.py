@@ -21,9 +21,10 @@ SMALL_TILES = 1.07  # time per FLOP with two consumers over that with three, for
 def forward_config(shape: tuple[int, int, int, int], Lk: int, causal: bool, multiprocessors: int) -> ForwardConfig:
     """Return the fastest configuration measured on an H200 (Triton 3.6.0, float16). shape: q's, (B, H, Lq, D).
 
-    Short sequences spend most of their time at the ends of tiles, where a program's products wait for its softmax. If
-    there are enough tiles for both, two programs per SM fill each other's gaps. With small blocks, a mask wastes less
-    work. For longer sequences and a head dim up to 64, the time model chooses between tiles of 128 and 192 rows.
+    Short sequences spend most of their time at the start and end of tiles, where a program's products wait for its
+    softmax. If there are enough tiles for both, two programs per SM fill each other's gaps. With small blocks, a mask
+    wastes less work. For longer sequences and a head dim up to 64, the time model chooses between tiles of 128 and 192
+    rows.
     """
     B, H, Lq, D = shape
     if D > 64:
@@ -74,7 +75,7 @@ def why_not(q, k, v, architecture: str | None) -> str | None:
         if reason := unreadable(tensor):
             return f"{name}'s {reason}"
     if not gluon_fits():
-        return f"the Hopper kernels' Gluon is that of Triton 3.6 and 3.7, here is {this_machine().triton}"
+        return f"the Hopper kernels need the Gluon of Triton 3.6 or 3.7, this is {this_machine().triton}"
     return None
 
 

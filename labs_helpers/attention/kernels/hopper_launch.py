@@ -71,7 +71,7 @@ class ForwardLaunch:
         self.shape, block_d = (B, H, Lq, D), block_d_of(D)
         contiguous, self.like_lse = _contiguous(self.shape), ((B, H, Lq), (H * Lq, Lq, 1))
         self.like_q = q.stride() == contiguous
-        self.looks = [(tuple(t.shape), t.stride()) for t in (q, k, v)] + [(self.shape, contiguous)]
+        self.layouts = [(tuple(t.shape), t.stride()) for t in (q, k, v)] + [(self.shape, contiguous)]
         self.blocks = [(1, 1, rows, block_d) for rows in (ROWS, config.BLOCK_N, config.BLOCK_N, ROWS)]
         tiles_m = -(-Lq // (config.CONSUMERS * ROWS))
         self.tiles = tiles_m * B * H
@@ -117,7 +117,7 @@ class ForwardLaunch:
         return o, lse
 
     def _bind(self, ready, q, k, v, o, lse, counter, scale, stream):
-        described = _described(ready, (q, k, v, o), self.looks)
+        described = _described(ready, (q, k, v, o), self.layouts)
         numbers = (*self.sizes, scale * LOG2_E, *self.constants)
         return ready.bind(self.programs, stream, *described, lse, counter, *numbers)
 
@@ -154,7 +154,7 @@ class BackwardLaunch:
         self.stats_shape, self.sums_shape = (2 * all_blocks, block_m), (all_blocks * block_m, block_d)
         self.sums_size = all_blocks * block_m * block_d
         self.work_size, self.device = (self.sums_size + 2 * all_blocks * block_m,), q.device
-        self.looks = [
+        self.layouts = [
             (tuple(q.shape), q.stride()),
             (tuple(do.shape), do_strides),
             (self.stats_shape, (block_m, 1)),
@@ -210,7 +210,7 @@ class BackwardLaunch:
     def _bind(self, ready, q, k, v, o, lse, do, dq, dk, dv, sums, scale, stream):
         first, main, last = ready
         stats, rows, (heads, tail, end) = sums + 4 * self.sums_size, self.blocks_of_rows, self.ends
-        described = _described(main, (q, do, stats, k, v, dk, dv, sums), self.looks)
+        described = _described(main, (q, do, stats, k, v, dk, dv, sums), self.layouts)
         numbers = (*self.sizes, scale * LOG2_E, scale, *self.constants)
         return (
             first.bind(rows, stream, o, do, lse, stats, sums, *heads, rows, scale, *tail),
@@ -295,10 +295,10 @@ def _contiguous(shape) -> tuple[int, ...]:
     return heads * length * width, length * width, width, 1
 
 
-def _described(ready: PreparedLaunch, addresses: tuple[int, ...], looks) -> tuple:
+def _described(ready: PreparedLaunch, addresses: tuple[int, ...], layouts) -> tuple:
     """Return the launcher's arguments for descriptors: the tensor map, shape and strides of each."""
     arguments: list = []
-    for which, (address, (shape, strides)) in enumerate(zip(addresses, looks, strict=True)):
+    for which, (address, (shape, strides)) in enumerate(zip(addresses, layouts, strict=True)):
         arguments += (ready.map_of(which, address, shape, strides), *shape, *strides)
     return tuple(arguments)
 

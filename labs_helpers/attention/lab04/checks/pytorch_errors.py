@@ -41,7 +41,8 @@ def _errors(*shapes: tuple[int, ...]):
     """Return (pattern, cause) for PyTorch's messages about an operation on tensors of these shapes."""
     here = f", here {' and '.join(map(str, shapes))}" if shapes else ""
     if len(shapes) == 2 and min(shapes, key=len) == max(shapes, key=len)[:-1]:
-        sizes = "one number per row meets a matrix{}; make it a column with x[:, None], x[..., None] or keepdim=True"
+        sizes = "one number per row is combined with a matrix{}; make it a column with "
+        sizes += "x[:, None], x[..., None] or keepdim=True"
     else:
         sizes = (
             "the shapes do not match{}: starting from the last dimension, two sizes have to be equal, or one of them 1"

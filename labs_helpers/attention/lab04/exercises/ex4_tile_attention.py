@@ -24,8 +24,7 @@ def tile_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scale,
         # 1. Load the tiles of K and V, BLOCK_N × D each.
         # 2. Multiply tl.dot(q, tl.trans(k), input_precision="ieee") by scale and LOG2E.
         # 3. Compute each row's new maximum, p = exp2(scores − maximum), and the old part's factor.
-        # 4. Rescale l_i and add. Rescale acc and add with tl.dot(p.to(v.dtype), v, acc, …).
-        #    Keep the new maximum.
+        # 4. Rescale l_i and add. Rescale acc and add: tl.dot(p.to(v.dtype), v, acc, …). Keep m_new.
         ### BEGIN SOLUTION
         k = tl.load(k_head + columns[:, None] * stride_kn + d[None, :])
         v = tl.load(v_head + columns[:, None] * stride_vn + d[None, :])
@@ -49,11 +48,10 @@ def tile_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scale,
 
 
 def tile_attention(q, k, v, scale, BLOCK_M=64, BLOCK_N=64):
-    """Compute softmax(scale · Q·Kᵀ)·V.
+    """Compute softmax(scale · Q·Kᵀ)·V for q: (B, H, Lq, D) and k, v: (B, H, Lk, D).
 
-    q: (B, H, Lq, D); k, v: (B, H, Lk, D). D is a power of two ≥ 16, and Lq and Lk are multiples of
-    BLOCK_M and BLOCK_N. The last stride is 1; the other strides are arbitrary.
-    Returns o, like q, and lse, the log-sum-exp of each row of scores, float32, (B, H, Lq).
+    D is a power of two ≥ 16, Lq a multiple of BLOCK_M, Lk of BLOCK_N. Only the last stride has to
+    be 1. Returns o, like q, and lse, the log-sum-exp of each row, float32, (B, H, Lq).
     """
     B, H, Lq, D = q.shape
     o = torch.empty(q.shape, dtype=q.dtype, device=q.device)

@@ -56,8 +56,8 @@ def wrong_walks(e: BackwardPass, name: str):
         yield f"the loop's {forgotten}", e.walked(0)
         yield TURNED_SIGN, e.walked(-e.corner)
         if name == "dq":
-            first, early = "that of the first row: the tile's last query sees more keys", "a key too early"
-            yield f"the loop's end is {first}", e.first_key < e.first_query + 1 + e.corner
+            first, early = "the first row's keys: the tile's last query sees more keys", "a key too early"
+            yield f"the loop ends with {first}", e.first_key < e.first_query + 1 + e.corner
             yield f"the loop ends {early}: end is first + BLOCK_M + Lk − Lq", e.walked(e.corner - 1)
         else:
             begin = (e.first_key - e.corner).clamp(min=0)
