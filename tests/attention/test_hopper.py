@@ -96,7 +96,7 @@ def test_the_parts_of_a_group_are_kv_heads_to_the_backward_kernel(causal, monkey
     parts, (kv_heads, group_size, *_) = launch.parts, launch.sizes
     assert parts == 4 and (kv_heads, group_size) == (2 * parts, 4 // parts)
     assert launch.programs == 8 * 2 * 2 * parts and launch.sizes[6] == 2 * kv_heads and launch.sizes[8] == parts
-    assert launch.looks[3][0] == (2, 2, 900, 64) and launch.looks[5][0] == launch.looks[6][0] == (2, 8, 900, 64)
+    assert launch.layouts[3][0] == (2, 2, 900, 64) and launch.layouts[5][0] == launch.layouts[6][0] == (2, 8, 900, 64)
 
     def stand_in(q, k, v, o, lse, do, dq, dk, dv, work, scale):
         assert dq.shape == q.shape and dk.shape == dv.shape == (2, 8, 900, 64)
