@@ -470,7 +470,7 @@ BUGS = [
     ),
     ("causal_attention", "accumulator not rescaled", [(RESCALE, "")], "accumulator is not rescaled"),
     ("causal_attention", "lse in base 2", [(LSE, "m_i + tl.log2(l_i)")], "log-sum-exp is in base 2"),
-    # window_attention (the transfer exercise; its reference is beside this file)
+    # window_attention (the transfer exercise; its reference is in exercises/)
     ("window_attention", "one too long", [("> own - window)", ">= own - window)")], "one too long"),
     ("window_attention", "one too short", [("> own - window)", "> own - window + 1)")], "one too short"),
     ("window_attention", "no window", [(WINDOW, "columns[None, :] <= own")], "window is not applied"),
@@ -516,7 +516,7 @@ BUGS = [
     ("window_attention", "no guard of −inf", [(SHIFT, "shift = m_new")], "subtract 0 from the scores"),
     ("window_attention", "0/0", [(GUARD, "")], "0/0"),
     ("window_attention", "top left", [("own = rows[:, None] + Lk - Lq", "own = rows[:, None]")], "from the top left"),
-    # classes of mistakes that are found by recomputation
+    # mistakes that the checks find by recomputation
     (
         "attention_costs",
         "bits",
@@ -599,7 +599,7 @@ BUGS = [
 
 
 def stride_bugs(*names):
-    """One tensor's stride in another's place, in each of the kernels."""
+    """Return bugs that use one tensor's stride for another tensor, in each kernel."""
     return [
         (
             name,

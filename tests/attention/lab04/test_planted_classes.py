@@ -1,4 +1,4 @@
-"""Classes of mistakes that ordinary inputs do not show, in each kernel of lab 04: long, and so a soak test."""
+"""Soak test of lab 04's kernels: mistakes that ordinary inputs do not reveal."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The stretches of labs 04 and 05: ours is right, all of its programs are equal, and another's is drawn beside it."""
+"""Test the stretches of labs 04 and 05: ours is right, its programs are equal, and the figure adds the student's."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Classes of mistakes that ordinary inputs do not show, in the kernels of lab 05: long, and so a soak test."""
+"""Soak test of lab 05's kernels: mistakes that ordinary inputs do not reveal."""
 
 import pytest
 

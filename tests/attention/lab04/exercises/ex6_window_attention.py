@@ -22,7 +22,7 @@ def window_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, wind
     v_head = v_ptr + b * stride_vb + h * stride_vh
     m_i, l_i = tl.full((BLOCK_M,), -float("inf"), tl.float32), tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, D), tl.float32)
-    own = rows[:, None] + Lk - Lq  # the key at the query's own place, the last that it sees
+    own = rows[:, None] + Lk - Lq  # the key at the query's own position, the last that it sees
     begin = tl.maximum(first + Lk - Lq - window + 1, 0) // BLOCK_N * BLOCK_N
     end = tl.minimum(first + BLOCK_M + Lk - Lq, Lk)
     for start in range(begin, end, BLOCK_N):
