@@ -12,7 +12,7 @@ def attention_costs(B, H, L, D, itemsize, BLOCK_M):
     Extra bytes belong to tensors that are alive at the peak and are none of Q, K, V and O.
     Returns (plain_bytes, plain_extra, tiled_bytes, tiled_extra).
     """
-    # 1. Count the elements of Q, which are also those of K, V and O, and of S, also those of P.
+    # 1. Count the elements of Q (K, V and O have the same number) and of S (P has the same number).
     # 2. Plain: add what each kernel reads and writes. S and P are alive at the same time.
     # 3. Tiled: how many programs does a head have, and what does each read? Add the log-sum-exp.
     ### BEGIN SOLUTION
