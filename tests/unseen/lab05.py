@@ -74,7 +74,7 @@ ANSWERS = [
     Answer("attention_function", "dQ unscaled", [("dq = scale * ds @ k", "dq = ds @ k")], "the scale is missing: the scores are scale ·"),
     Answer("attention_function", "dK unscaled", [("dk = scale * ds.mT @ q", "dk = ds.mT @ q")], "the scale is missing: the scores are scale ·"),
     Answer("attention_function", "scale twice", [("ds = p *", "ds = scale * p *")], "the scale is applied twice to dQ"),
-    Answer("attention_function", "dQ and dK swapped in the return's place", [("return dq, dk, dv", "return dk, dq, dv")], "backward returns a gradient for each argument"),
+    Answer("attention_function", "dQ and dK swapped in the return's place", [("return dq, dk, dv", "return dk, dq, dv")], "backward returns one gradient for each"),
     Answer("attention_function", "P without causality", [(P, "torch.exp(scores(q, k, scale, False) - lse[..., None])")], "the causal mask is missing where you"),
     Answer("attention_function", "softmax again in place of lse", [(P, "torch.softmax(scores(q, k, scale, causal), -1)")], None),
     Answer("attention_function", "kept on ctx by attributes", [(KEPT, "ctx.kept = (q, k, v, o, lse)"), (SAVED, "q, k, v, o, lse = ctx.kept")], r"ctx\.save_for_backward\(…\) keeps inputs and"),

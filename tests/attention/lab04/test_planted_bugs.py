@@ -551,7 +551,7 @@ BUGS = [
                 "tl.sum(tl.exp(x - shift))\n        l_i = l_i.to(x_ptr.dtype.element_ty).to(tl.float32)",
             )
         ],
-        "float16, of which(.|\n)*l_i is rounded to X's dtype",
+        "float16, most(.|\n)*l_i is rounded to X's dtype",
     ),
     ("row_softmax", "the guard's 0 kept", [("m_i = m_new", "m_i = shift")], "is kept as the maximum"),
     ("row_softmax", "each block's maximum", [("tl.exp(x - m_i) / l_i", "tl.exp(x - tl.max(x)) / l_i")], "own maximum"),
