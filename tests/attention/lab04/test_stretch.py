@@ -41,4 +41,4 @@ def test_copies_of_dq_give_the_gradients_and_the_same_bits_in_another_order():
 def test_what_each_way_moves_is_drawn(capsys):
     fig = backward_stretch.beside_ours(lambda **given: None, L=64)
     assert [label.get_text() for label in fig.axes[0].get_yticklabels()] == ["two kernels", "one kernel", "ours"]
-    assert capsys.readouterr().out.count("bit for bit") == 3
+    assert capsys.readouterr().out.count("same bits of dQ") == 3
