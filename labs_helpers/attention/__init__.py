@@ -1,4 +1,4 @@
-"""FlashAttention-2: `flash_attention(q, k, v, causal, scale)`, differentiable; labs 04 and 05."""
+"""FlashAttention-2 for labs 04 and 05: the differentiable `flash_attention(q, k, v, causal, scale)`."""
 
 from typing import TYPE_CHECKING
 

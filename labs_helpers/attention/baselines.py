@@ -1,6 +1,6 @@
-"""The ways of computing attention that the study times, and one way to have them all compiled beforehand.
+"""The implementations of attention that the study times, and a command that compiles them beforehand.
 
-python -m labs_helpers.attention.baselines 4096 --head-dim 64 --causal    # run each once, so that it is compiled
+python -m labs_helpers.attention.baselines 4096 --head-dim 64 --causal    # run each once to compile it
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ BACKENDS = {
     CUDNN: SDPBackend.CUDNN_ATTENTION,
     EFFICIENT: SDPBackend.EFFICIENT_ATTENTION,
 }
-COMPILED = (OURS, PORTABLE, FLEX)  # at the first call; the others come compiled
+COMPILED = (OURS, PORTABLE, FLEX)  # compiled at the first call; the others are precompiled
 TOKENS, WIDTH = 16384, 2048  # of a batch, and of the model: heads × head dim
 
 
 class PortableAttention(torch.autograd.Function):
-    """`flash_attention` by the portable kernels, whichever the plan would take."""
+    """`flash_attention` with the portable kernels, regardless of the plan."""
 
     @staticmethod
     def forward(ctx, q, k, v, causal):
@@ -49,10 +49,10 @@ class PortableAttention(torch.autograd.Function):
 
 
 def plain_attention(q, k, v, causal: bool = False, scale: float | None = None):
-    """What the formula says, in the inputs' dtype: every matrix of L × L scores is a tensor in memory.
+    """Compute attention by its formula, in the inputs' dtype; each matrix of L × L scores is a tensor in memory.
 
-    scale: of the scores, 1/√D unless given. It is multiplied into Q, which has L × D numbers and not L × L, so that
-    three kernels see the scores, as in exercise 1 of lab 04: a product, a softmax, a product.
+    scale: of the scores, by default 1/√D. It multiplies Q, which has only L × D numbers. Three kernels then read or
+    write the scores, as in exercise 1 of lab 04: a product, a softmax and a product.
     """
     if scale != 1:
         q = q * (q.shape[-1] ** -0.5 if scale is None else scale)
@@ -65,8 +65,10 @@ def plain_attention(q, k, v, causal: bool = False, scale: float | None = None):
 
 
 def candidate(name: str, length: int, causal: bool):
-    """The function (q, k, v) → o of that name, for self-attention over `length` tokens. May raise what its library
-    raises where it cannot run."""
+    """Return the function (q, k, v) → o with this name, for self-attention over `length` tokens.
+
+    The function may raise its library's errors if it cannot run.
+    """
     if name == FLEX:
         return _flex(length, causal)
     if name == PORTABLE:
@@ -90,7 +92,7 @@ def _flex(length: int, causal: bool):
     import torch._functorch.config
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    # A compiled backward may write over what the forward saved, and could then be run, and timed, only once.
+    # A compiled backward pass may overwrite the saved tensors; it could then run, and be timed, only once.
     torch._functorch.config.donated_buffer = False
     compiled = torch.compile(flex_attention, dynamic=False)
     mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, length, length, device="cuda") if causal else None
@@ -98,7 +100,7 @@ def _flex(length: int, causal: bool):
 
 
 def operands(length: int, head_dim: int, dtype, device: str, tokens: int = TOKENS, width: int = WIDTH) -> list:
-    """q, k, v, which want gradients, and do: random, (tokens // length, width // head_dim, length, head_dim)."""
+    """Return random q, k, v (with requires_grad) and do, (tokens // length, width // head_dim, length, head_dim)."""
     shape = (max(tokens // length, 1), max(width // head_dim, 1), length, head_dim)
     generator = torch.Generator(device).manual_seed(length + head_dim)
     q, k, v, do = (torch.randn(shape, generator=generator, device=device).to(dtype) for _ in range(4))
@@ -106,21 +108,21 @@ def operands(length: int, head_dim: int, dtype, device: str, tokens: int = TOKEN
 
 
 def about(kind: str, name: str, q, causal: bool, **more) -> dict:
-    """What every record of attention on these operands says. more: columns, and those that are known better."""
+    """Return the columns that every record of attention on these operands has. more: added or replaced columns."""
     B, H, L, D = q.shape
     told = {"study": "attention", "kind": kind, "name": name, "dtype": str(q.dtype).removeprefix("torch.")}
     return told | {"B": B, "H": H, "L": L, "D": D, "causal": causal} | more
 
 
 def gradients(o, q, k, v, do) -> tuple:
-    """(dq, dk, dv) of a call that returned o; it can be asked again."""
+    """Return (dq, dk, dv) of a call that returned o; the graph is kept, so you can call it again."""
     return torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
 
 
 def compile_beforehand(shapes, dtypes, pool: ThreadPoolExecutor, timeout: float = 120) -> list[Future]:
-    """Start a process a (length, head dim, causal) that runs what has to be compiled once, so that it fills the cores.
+    """Start one process per (length, head dim, causal) that compiles the candidates, to use all cores.
 
-    The process that measures then finds the kernels on disk, and says so where a candidate fails.
+    The measuring process then finds the kernels on disk. A failed compilation is printed.
     """
 
     def start(shape):
@@ -147,7 +149,7 @@ def compile_beforehand(shapes, dtypes, pool: ThreadPoolExecutor, timeout: float 
 def main(arguments=None) -> None:
     from labs_helpers.measure.machine import this_machine
 
-    parser = program.Parser(description="Run candidates once, forward and backward, so that they are compiled")
+    parser = program.Parser(description="Compile candidates by running them once, forward and backward")
     parser.add_argument("length", type=int)
     parser.add_argument("--head-dim", type=int, default=128)
     parser.add_argument("--causal", action="store_true")
@@ -158,7 +160,7 @@ def main(arguments=None) -> None:
         for name in [name for name in NAMES[dtype] if name in COMPILED]:
             try:
                 gradients(candidate(name, given.length, given.causal)(q, k, v), q, k, v, do)
-            except Exception as error:  # the study meets it again and says what it means
+            except Exception as error:  # the study hits the same error and reports it
                 print(f"{name}: {type(error).__name__}: {error}")
 
 

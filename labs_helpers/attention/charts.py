@@ -1,4 +1,4 @@
-"""The figures of labs 04 and 05 that draw measurements: each is a function of a table of records (see study.py)."""
+"""Figures of measured attention in labs 04 and 05; each is a function of a table of records (see study.py)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ LENGTH = "sequence length"
 
 
 def chosen(rows, kind: str, **wanted):
-    """The latest record of each length and candidate of a kind, where the columns have the values `wanted`.
+    """Select the latest record of each length and candidate whose columns have the values in `wanted`.
 
-    Float16 unless `wanted` says otherwise, and from a cold L2. ValueError when nothing is left to draw.
+    kind: 'speed', 'memory' or 'error'. The default dtype is float16; speeds are those with a cold L2 cache. Raises
+    ValueError if no record is left.
     """
     wanted = {"dtype": "float16"} | ({"graph": False} if kind == "speed" else {}) | wanted
     return select(rows, kind, ["L", "name"], **wanted).sort_values("L")
@@ -33,9 +34,9 @@ def chosen(rows, kind: str, **wanted):
 
 @beside_yours("attention")
 def draw_speed(rows, direction: str = "forward", causal: bool = True):
-    """TFLOP/s against the sequence length, a panel a head dim, ours and the baselines.
+    """Plot TFLOP/s against the sequence length for flash_attention and the baselines, one panel per head dimension.
 
-    rows: DataFrame as study.load gives it. direction: 'forward' or 'backward'. `study.flops` counts the operations.
+    rows: DataFrame from study.load. direction: 'forward' or 'backward'. `study.flops` counts the operations.
     """
     fig, axes = figures.panels(None, ("head dim 64", "head dim 128"), 10.5, sharey=True)
     reached = {}
@@ -48,11 +49,15 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
             CURVES.plot(ax, name, curve["L"], rate, low, high)
             reached[name.split()[0]] = float(rate.iloc[-1])
         tick_each(ax, panel["L"], base=2, xlabel=LENGTH)
-    told = [f"{name} {reached[name]:.0f} TFLOP/s" for name in (OURS, FLASH.split()[0]) if name in reached]
-    said = f"At {length_text(panel['L'].max())} tokens: {', '.join(told)}"
-    mask = "causal" if causal else "full"
-    setting = f"the title is for heads of 128; {direction}, {mask}, float16, 16,384 tokens per batch"
-    figures.set_title(fig, f"{said}\n{setting}{recorded_on(rows)}")
+    told = [(name, f"{reached[name]:.0f}") for name in (OURS, FLASH.split()[0]) if name in reached]
+    finding = "The rate of attention against the sequence length"
+    if told:
+        (first, rate), *others = told
+        finding = ", ".join([f"{first} reaches {rate} TFLOP/s", *(f"{name} {rate}" for name, rate in others)])
+    figures.set_title(fig, finding)
+    at = f"title: {length_text(panel['L'].max())} tokens, heads of 128"
+    setting = f"{direction}, {'causal' if causal else 'full'}, float16, 16,384 tokens per batch; {at}"
+    figures.write_below(fig, f"{setting}{recorded_on(rows)}")
     axes[0].set(ylabel=RATE)
     axes[0].set_ylim(0, 1.05 * axes[0].get_ylim()[1])
     _label(axes)
@@ -61,35 +66,41 @@ def draw_speed(rows, direction: str = "forward", causal: bool = True):
 
 @beside_yours("attention")
 def draw_time(rows, direction: str = "forward"):
-    """Time against the sequence length, both logarithmic: plain attention, ours, the baselines; full, head dim 128."""
+    """Plot the time of plain attention, flash_attention and the baselines against the sequence length.
+
+    Both axes are logarithmic; the records are those of full attention with heads of 128.
+    """
     fig, ax = figures.new(width=8.4)
     panel = chosen(rows, "speed", direction=direction, causal=False, D=128)
     times = panel.pivot(index="L", columns="name", values="median_ms")
     both = times[[name for name in (PLAIN, OURS) if name in times]].dropna()
     if both.shape[1] == 2 and len(both):
         L, gain = both.index[-1], both[PLAIN].iloc[-1] / both[OURS].iloc[-1]
-        finding = f"At {length_text(L)} tokens plain attention takes {gain:.1f} times as long"
+        finding = f"At {length_text(L)}, plain attention takes {gain:.1f} times as long as ours"
     else:
-        finding = "The time of a batch grows with its sequences"
-    figures.set_title(fig, f"{finding}\n{direction}, full, float16, heads of 128{recorded_on(rows)}")
+        finding = "The time of a batch grows with the sequence length"
+    figures.set_title(fig, finding, ax)
+    setting = f"{direction}, full, float16, heads of 128, 16,384 tokens per batch at every length"
+    figures.write_below(fig, f"{setting}{recorded_on(rows)}")
     for name, curve in _curves(panel, (PLAIN, EFFICIENT, *BASELINES)):
         CURVES.plot(ax, name, curve["L"], *(curve[column] for column in ("median_ms", "p20_ms", "p80_ms")))
-    tick_each(ax, panel["L"], base=2)
+    tick_each(ax, panel["L"], base=2, xlabel=LENGTH)
     ax.set_ylabel("ms (median, 20th to 80th percentile)")
     _log_scale(ax)
-    ax.set_xlabel(f"{LENGTH} (16,384 tokens per batch: fewer sequences as they grow)")
     figures.label_lines(ax)
     return fig
 
 
 def our_ms(rows, direction: str, causal: bool) -> float:
-    """The median ms of flash_attention at the longest length that was recorded, heads of 128, float16."""
+    """Return flash_attention's median time in ms at the longest recorded length, for float16 and heads of 128."""
     return float(chosen(rows, "speed", direction=direction, causal=causal, D=128, name=OURS)["median_ms"].iloc[-1])
 
 
 def plain_steps(rows):
-    """A DataFrame of plain attention's kernels, a row per length: ms of each, and of the softmax the TB/s that
-    it moves and the kernel that PyTorch took. rows: as for draw_speed."""
+    """Return a DataFrame with the time of each of plain attention's three kernels in ms, one row per length.
+
+    Two more columns give the softmax's rate in TB/s and the kernel that PyTorch chose. rows: as for draw_speed.
+    """
     steps = rows[rows["kind"] == "plain step"].drop_duplicates(["L", "step"], keep="last")
     table = steps.pivot(index="L", columns="step", values="median_ms")[["Q·Kᵀ", "softmax", "P·V"]].round(1)
     softmax = steps[steps["step"] == "softmax"].set_index("L")
@@ -100,9 +111,10 @@ def plain_steps(rows):
 
 @beside_yours("attention")
 def draw_memory(rows):
-    """Extra bytes at the peak against the sequence length, both logarithmic, forward and with the backward.
+    """Plot extra bytes at the peak against the sequence length, for the forward pass alone and with the backward pass.
 
-    Dotted: what cannot be done without, o and lse and the gradients, and one L × L matrix of scores a head.
+    Both axes are logarithmic. Dotted lines show the outputs that every method needs (o, lse and the gradients) and
+    one L × L matrix of scores per head.
     """
     fig, axes = figures.panels(None, DIRECTIONS, 10.5, sharey=True)
     titles = "forward", "forward and backward"
@@ -124,8 +136,10 @@ def draw_memory(rows):
     finding = "Plain attention's memory grows with L², tiled with L"
     if {PLAIN, OURS} <= set(last.index):
         plain, tiled = (f"{last[name] / 1e9:.3g} GB" for name in (PLAIN, OURS))
-        finding = f"At {length_text(lengths.max())} tokens plain attention needs {plain}, tiled {tiled}"
-    figures.set_title(fig, f"{finding}\npeak beyond the inputs, one sequence, float16{recorded_on(rows)}")
+        finding = f"At {length_text(lengths.max())}, plain attention needs {plain}, tiled {tiled}"
+    figures.set_title(fig, finding)
+    setting = "peak beyond the inputs, one sequence, float16; title: forward and backward"
+    figures.write_below(fig, f"{setting}{recorded_on(rows)}")
     axes[0].set_ylabel("extra bytes at the peak")
     _label(axes)
     return fig
@@ -133,16 +147,17 @@ def draw_memory(rows):
 
 @beside_yours("attention")
 def draw_error(rows, of: str = "o"):
-    """Root mean square error over that of the exact result against the length, a panel a dtype; one head of 128.
+    """Plot the relative error against the sequence length for one head of 128, one panel per dtype.
 
-    of: 'o', 'dq', 'dk' or 'dv'.
+    The relative error is the root mean square (rms) of the error divided by the rms of the exact result.
+    of: 'o', 'dq', 'dk' or 'dv'; ValueError for any other.
     """
     if of not in QUANTITIES:
-        raise ValueError(f"of is {of!r}; one of {', '.join(QUANTITIES)} was measured")
+        raise ValueError(f"of is {of!r}; expected one of {', '.join(QUANTITIES)}")
     recorded = rows[rows["kind"] == "error"]["dtype"].unique()
     dtypes = [dtype for dtype in ("float16", "bfloat16", "float32") if dtype in recorded] or ["float16"]
     fig, axes = figures.panels(None, dtypes, 5.25 * len(dtypes), sharey=True)
-    times = []  # of ours' error that plain attention's is
+    times = []  # plain attention's error divided by ours
     for ax, dtype in zip(axes, dtypes, strict=True):
         panel = chosen(rows, "error", dtype=dtype, of=of)
         names = PLAIN, FLASH, OURS, ROUNDED
@@ -150,11 +165,12 @@ def draw_error(rows, of: str = "o"):
         last = panel[panel["L"] == panel["L"].max()].set_index("name")["rms_error"]
         times += [last[PLAIN] / last[OURS]] if {PLAIN, OURS} <= set(last.index) else []
         _log_scale(ax)
-    finding = f"flash_attention's error of {of}"
+    finding = f"The error of {of} against the sequence length"
     if times:
         at = length_text(panel["L"].max())
-        finding = f"At {at} the error of plain attention's {of} is {span(times, 1)} times ours"
-    figures.set_title(fig, f"{finding}\nagainst a float64 reference, one head of 128{recorded_on(rows)}")
+        finding = f"At {at}, plain attention's error in {of} is {span(times, 1)}× ours"
+    figures.set_title(fig, finding)
+    figures.write_below(fig, f"against a float64 reference, one head of 128{recorded_on(rows)}")
     axes[0].set_ylabel(f"rms error / rms of {of}")
     _label(axes)
     return fig
@@ -162,30 +178,31 @@ def draw_error(rows, of: str = "o"):
 
 @beside_yours("attention")
 def draw_causal(rows, direction: str = "forward", prediction=None):
-    """How much faster causal attention is than full, in time, against the length; head dim 128.
+    """Plot the speedup of causal over full attention against the sequence length, for heads of 128.
 
-    Half the scores are needed, so the limit is 2. prediction: a Prediction for the last length, drawn there; one
-    without a number draws nothing.
+    Causal attention needs half of the scores, so a dotted line marks a factor of 2. prediction: a Prediction for the
+    last length, drawn there if it has a number.
     """
     fig, ax = figures.new(width=8.4)
     full, causal = (chosen(rows, "speed", direction=direction, causal=c, D=128) for c in (False, True))
     gains, lengths = draw_time_ratios(ax, full, causal, 2, "half the scores")
-    first = "A causal mask saves half of the scores"
+    finding = "A causal mask removes half of the scores"
     if OURS in gains:
-        at = length_text(lengths[-1])
-        first = f"A causal mask makes flash_attention {gains[OURS]:.2f} times as fast at {at}"
-    setting = f"{direction}, full time over causal time, float16, heads of 128{recorded_on(rows)}"
-    figures.set_title(fig, f"{first}\n{setting}")
+        finding = f"At {length_text(lengths[-1])}, causal {OURS} is {gains[OURS]:.2f} times as fast as full"
+    figures.set_title(fig, finding, ax)
+    figures.write_below(fig, f"{direction}, float16, heads of 128{recorded_on(rows)}")
     value = predicted(prediction)
-    ax.set(ylabel="times as fast", ylim=(min(0.9, 0.9 * (value or 1)), max(2.15, 1.08 * (value or 0))))
+    ax.set(ylabel="full time / causal time", ylim=(min(0.9, 0.9 * (value or 1)), max(2.15, 1.08 * (value or 0))))
     figures.label_lines(ax)
     figures.mark_prediction(ax, lengths[-1], prediction)
     return fig
 
 
 def draw_time_ratios(ax, over, under, expected: float, why: str) -> tuple[dict[str, float], list[int]]:
-    """Draw the ratio of two tables' times against the length, a curve per baseline, and a dotted line at `expected`,
-    named `why`; return name → the last ratio, and the lengths."""
+    """Plot the ratio of the times in two tables against the length, one curve per candidate.
+
+    A dotted line labeled `why` marks the ratio `expected`. Returns name → the last ratio, and the lengths.
+    """
     last, lengths = {}, sorted(map(int, under["L"].unique()))
     for name in BASELINES:
         a, b = (part[part["name"] == name].set_index("L") for part in (over, under))
@@ -200,7 +217,7 @@ def draw_time_ratios(ax, over, under, expected: float, why: str) -> tuple[dict[s
 
 
 def _log_scale(ax) -> None:
-    """A logarithmic y axis with labels at 1, 2, 5, 10, …: powers of ten alone would leave two."""
+    """Make the y axis logarithmic with labels at 1, 2, 5, 10, …; powers of ten alone would leave only two labels."""
     ax.set_yscale("log")
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.yaxis.set_major_formatter("{x:g}")
@@ -208,14 +225,14 @@ def _log_scale(ax) -> None:
 
 
 def _draw_panel(ax, panel, names, values) -> None:
-    """Draw values(curve) against the length for each of `names` that was measured, with a tick at each length."""
+    """Plot values(curve) against the length for each measured candidate in `names`, with a tick at each length."""
     for name, curve in _curves(panel, names):
         CURVES.plot(ax, name, curve["L"], values(curve))
     tick_each(ax, panel["L"], base=2, xlabel=LENGTH)
 
 
 def _curves(panel, names):
-    """(name, its rows) of those of `names` that were measured, in that order."""
+    """Return (name, its rows) for each measured candidate in `names`, in that order."""
     return [(name, panel[panel["name"] == name]) for name in names if name in set(panel["name"])]
 
 

@@ -1,4 +1,4 @@
-"""The compile report of the portable attention kernels: what each of the targets makes of them."""
+"""The compile report of the portable attention kernels for every target."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ def compile_everywhere(
     dtype=torch.float16,
     causal: bool = True,
 ):
-    """The compile report (see `compile.report.compile_report`) of each of KERNELS for each target and head dim, with
-    the target's default configuration; the column head_dim says which.
+    """Return the compile report of KERNELS for each target and head dimension, with the target's configuration.
 
-    ValueError for an unknown target, CompileError, naming kernel and target, where one does not build.
+    See `compile.report.compile_report`; the column head_dim is added.
+
+    Raises ValueError for an unknown target, and CompileError, which names kernel and target, if a build fails.
     """
     return compile_report(
         Build(launch.name, launch, target, {"head_dim": D})
@@ -36,7 +37,7 @@ def compile_everywhere(
 
 
 def _launches(D: int, dtype, causal: bool, target: str) -> list[Launch]:
-    """The launches of one forward and backward pass over 1024 tokens, recorded and not run."""
+    """Record the launches of one forward and backward pass over 1024 tokens without running them."""
     q, k, v, o = (torch.empty(1, 2, 1024, D, dtype=dtype, device=this_machine().device) for _ in range(4))
     lse = torch.empty(1, 2, 1024, device=q.device)
     forward, keys, queries = (default_config(direction, D, dtype, target) for direction in DIRECTIONS)

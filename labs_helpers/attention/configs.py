@@ -1,4 +1,4 @@
-"""Block sizes, warps and stages of the portable kernels, by GPU, head dim and dtype."""
+"""Block sizes, warps and stages of the portable kernels, by GPU, head dimension and dtype."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ DIRECTIONS = ("forward", "key_value_gradients", "query_gradient")
 
 @dataclass(frozen=True)
 class Config:
-    """BLOCK_M rows of queries, BLOCK_N rows of keys; num_warps of 32 threads (on AMD 64) a program; num_stages of the
-    loads inside the loop."""
+    """Tile sizes and launch options of a kernel.
+
+    BLOCK_M query rows and BLOCK_N key rows; num_warps per program, with 32 threads each (64 on AMD); num_stages of the
+    pipelined loads in the loop.
+    """
 
     BLOCK_M: int
     BLOCK_N: int
@@ -20,13 +23,13 @@ class Config:
     num_stages: int = 2
 
     def keywords(self) -> dict:
-        """What a launch takes: all fields by name."""
+        """Return all fields by name, for a launch."""
         return asdict(self)
 
 
-# Family → (head dim up to 64, up to 128), each with a Config for forward, dK/dV and dQ in 16-bit floats: tiles that fit
-# the shared memory and spill nothing or few registers, by the compile report. sm_90 starts from a first
-# probe on an H200; the others are compiled, not measured.
+# Family → (head dim up to 64, up to 128), each with a Config for forward, dK/dV and dQ in 16-bit floats. According to
+# the compile report, these tiles fit into shared memory and spill few registers or none. sm_90 starts from a first
+# probe on an H200; the others were compiled, not measured.
 _HALF = {
     "sm_75": (
         (Config(64, 64), Config(64, 64, 8), Config(64, 64)),
@@ -49,7 +52,7 @@ _HALF = {
         (Config(128, 32), Config(32, 64, 4, 1), Config(128, 32)),
     ),
 }
-# float32 multiplies outside the tensor cores, with both operands in registers: small tiles everywhere.
+# float32 products do not use tensor cores and keep both operands in registers, so all tiles are small.
 _SINGLE = (
     (Config(32, 32, 4, 1), Config(16, 32, 4, 1), Config(32, 32, 4, 1)),
     (Config(32, 16, 4, 1), Config(16, 32, 8, 1), Config(32, 16, 4, 1)),
@@ -58,8 +61,11 @@ _INTERPRETED = Config(64, 64)
 
 
 def default_config(direction: str, D: int, dtype, architecture: str | None) -> Config:
-    """The configuration of one kernel. direction: one of DIRECTIONS; D: head dim, at most 128; architecture: 'sm_90',
-    'gfx942', …; None for the interpreter."""
+    """Return the configuration of one kernel.
+
+    direction: one of DIRECTIONS. D: head dimension, at most 128. architecture: 'sm_90', 'gfx942', …; None for the
+    interpreter.
+    """
     if architecture is None:
         return _INTERPRETED
     table = _SINGLE if dtype == torch.float32 else _HALF[family(architecture)]
@@ -67,8 +73,10 @@ def default_config(direction: str, D: int, dtype, architecture: str | None) -> C
 
 
 def family(architecture: str) -> str:
-    """The key of the table for a GPU: consumer chips of 8.x, and 12.x, have the instructions of sm_80 and less
-    shared memory, for which its configurations leave room."""
+    """Return a GPU's key in the table.
+
+    Consumer chips of 8.x and 12.x have the instructions of sm_80 but less shared memory; the tiles of sm_80 fit there.
+    """
     if not architecture.startswith("sm_"):
         return "gfx942"
     capability = int(architecture[3:])

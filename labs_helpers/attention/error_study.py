@@ -1,6 +1,6 @@
-"""How wrong attention is: against a float64 reference, and against the length.
+"""The error of attention against a float64 reference, by sequence length.
 
-The reference is this folder's PyTorch reference in float64, a block of query rows at a time, so that 16,384 tokens fit.
+The reference is `torch_reference` in float64. It processes blocks of query rows, so that 16,384 tokens fit into memory.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
 
 def reference(q, k, v, do, causal: bool, rows: int = 1024) -> list:
-    """[o, dq, dk, dv] in float64, from `rows` query rows at a time. q and k have the same length."""
+    """Return [o, dq, dk, dv] in float64, computed for `rows` query rows at a time; q and k have the same length."""
     from labs_helpers.attention import torch_reference
 
     q, k, v, do = (t.detach().double() for t in (q, k, v, do))
     o, dq, dk, dv = (torch.zeros_like(t) for t in (q, q, k, v))
     for start in range(0, q.shape[2], rows):
         block = slice(start, min(start + rows, q.shape[2]))
-        # The diagonal starts from the bottom-right corner, so these rows see just the keys up to their own.
+        # The diagonal starts from the bottom right corner, so these rows see only the keys up to their own.
         seen = slice(0, block.stop if causal else None)
         some, keys, values = q[:, :, block], k[:, :, seen], v[:, :, seen]
         out, lse = torch_reference.attention_forward(some, keys, values, causal)
@@ -36,7 +36,7 @@ def reference(q, k, v, do, causal: bool, rows: int = 1024) -> list:
 
 
 def relative_error(got, exact) -> float:
-    """‖got − exact‖ / ‖exact‖, in float64; NaN where something is not finite."""
+    """Return ‖got − exact‖ / ‖exact‖ in float64; NaN if a value is not finite."""
     return float((got.double() - exact).norm() / exact.norm())
 
 
@@ -47,10 +47,10 @@ def measure_errors(
     causal: bool = False,
     names=(OURS, FLASH, PLAIN),
 ) -> list[dict]:
-    """A record for each length, dtype, candidate and quantity, from one head of random numbers.
+    """Return one record per length, dtype, candidate and quantity, for one head of random numbers.
 
-    rms_error and max_error are absolute; reference_rms is the size of what they are errors of. `ROUNDED` is the
-    reference itself in the dtype: no result in that dtype is better. Raises ValueError for a result that is not finite.
+    rms_error and max_error are absolute; reference_rms is the rms of the exact quantity. `ROUNDED` is the reference
+    rounded to the dtype, and no result in that dtype is better. Raises ValueError for a result that is not finite.
     """
     device = this_machine().device
     records = []

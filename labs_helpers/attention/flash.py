@@ -1,4 +1,4 @@
-"""softmax(scale · q·kᵀ)·v without the Lq × Lk matrix, and its gradient: the public functions."""
+"""The public functions: softmax(scale · q·kᵀ)·v without an Lq × Lk matrix in memory, and its gradient."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ from labs_helpers.compile.operators import autocast, seen_by_torch
 
 
 def flash_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, scale: float | None = None) -> Tensor:
-    """softmax(scale · q·kᵀ)·v, differentiable in q, k and v; memory linear in the lengths.
+    """Compute softmax(scale · q·kᵀ)·v, differentiable in q, k and v, with memory linear in the lengths.
 
-    q: (B, H, Lq, D), k and v: (B, Hkv, Lk, D); any lengths ≥ 1, D from 16 to 128, H a multiple of Hkv (query head h
-    reads K/V head h // (H // Hkv)); float16, bfloat16 or float32, one device, any strides. Returns o like q.
-    causal: query i sees the keys j ≤ i + Lk − Lq. The diagonal starts from the bottom right corner: the last query
-    sees every key, as a decoder needs that keeps the keys of earlier tokens. FlashAttention does so from 2.1 on;
+    q: (B, H, Lq, D), k and v: (B, Hkv, Lk, D), with any lengths ≥ 1, D from 16 to 128, and H a multiple of Hkv (query
+    head h reads K/V head h // (H // Hkv)). float16, bfloat16 or float32, on one device, with any strides.
+    causal: query i sees the keys j ≤ i + Lk − Lq. The diagonal starts from the bottom right corner, so the last query
+    sees every key, as in a decoder with a key cache. FlashAttention does the same since version 2.1;
     `scaled_dot_product_attention(is_causal=True)` starts from the top left. A query that sees no key gets 0.
-    Under autocast q, k and v are cast to its dtype, as by `scaled_dot_product_attention`.
-    scale: default 1/sqrt(D). `plan(q, k, v, causal)` says which kernel runs, and why.
+    scale: 1/sqrt(D) by default.
+    Returns o, like q. Under autocast, q, k and v are cast to its dtype, as in `scaled_dot_product_attention`.
+    `plan(q, k, v, causal)` tells which kernel runs, and why.
 
-    TypeError: not a tensor, mixed or unsupported dtypes, a scale that is no number. ValueError: shapes, head dim or
-    devices that do not fit, a scale that is not finite. Each names its argument.
+    Raises TypeError for an operand that is not a tensor, for mixed or unsupported dtypes and for a scale that is not a
+    number, and ValueError for wrong shapes, head dims or devices and for a scale that is not finite. Each error names
+    its argument.
     """
     q, k, v = autocast(q, k, v)
     if seen_by_torch(q, k, v):
-        check_operands(q, k, v, kernels=False)  # the rest, which asks for the machine, is for the operator to check
+        check_operands(q, k, v, kernels=False)  # the operator checks the rest, which depends on the machine
         return operator.attention_forward(q, k, v, causal, score_scale(scale, q.shape[-1]))[0]
     if _recorded(q, k, v):
         return _FlashAttention.apply(q, k, v, causal, scale)
@@ -38,8 +40,10 @@ def flash_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, scale
 
 
 def _recorded(*operands: Tensor) -> bool:
-    """Whether somebody may want a derivative. An autograd.Function, which costs as much host time as the launch, says
-    itself that torch.func and forward mode are not for it."""
+    """Return whether a derivative may be requested; only then is an autograd.Function worth its host time.
+
+    The Function costs as much host time as the launch. It raises an error for torch.func and forward mode.
+    """
     if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
         return True
     return torch.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in operands)
@@ -48,8 +52,10 @@ def _recorded(*operands: Tensor) -> bool:
 def attention_forward(
     q: Tensor, k: Tensor, v: Tensor, causal: bool = False, scale: float | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(o, lse): flash_attention's result and the log-sum-exp of each row's scores, (B, H, Lq) in float32, natural
-    logarithm, −inf for a query that sees no key. Operands and errors as flash_attention's; not differentiable.
+    """Return (o, lse), not differentiable; operands and errors are those of flash_attention.
+
+    o is flash_attention's result. lse is the log-sum-exp of each row's scores, (B, H, Lq) in float32, a natural
+    logarithm, and −inf for a query that sees no key.
 
     Dao, FlashAttention-2, 2023, algorithm 1.
     """
@@ -67,18 +73,20 @@ def attention_backward(
     causal: bool = False,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(dq, dk, dv), contiguous, like q, k and v. o, lse: from attention_forward on the same operands; do: the gradient
-    of o, any strides. dk and dv are summed over the query heads that share a K/V head.
+    """Return (dq, dk, dv), contiguous, with the shapes and dtypes of q, k and v.
 
-    Under `torch.use_deterministic_algorithms(True)` the result is the same, bit for bit, every time. Errors as
-    flash_attention's, and of o, lse and do in the same manner. Dao, FlashAttention-2, 2023, algorithm 2.
+    o, lse: from attention_forward on the same operands. do: the gradient of o, with any strides. dk and dv are summed
+    over the query heads that share a K/V head. Under `torch.use_deterministic_algorithms(True)` the result has the
+    same bits every time. Raises flash_attention's errors, also for o, lse and do.
+
+    Dao, FlashAttention-2, 2023, algorithm 2.
     """
     chosen = plan_backward(q, k, v, o, lse, do, causal)
     return chosen.backward(q, k, v, o, lse, do, causal, score_scale(scale, q.shape[-1]))
 
 
 class _FlashAttention(torch.autograd.Function):
-    """Saves q, k, v, o and lse, which grow with the length and not with its square."""
+    """Save q, k, v, o and lse, whose memory is linear in the length."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float | None) -> Tensor:
@@ -90,7 +98,7 @@ class _FlashAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, do: Tensor) -> tuple[Tensor | None, ...]:
-        # Where nobody records the backward pass there is nothing to refuse, and no time to lose to that.
+        # once_differentiable costs time, and is needed only if autograd records the backward pass.
         return _gradients_once(ctx, do) if torch.is_grad_enabled() else _gradients(ctx, do)
 
 
@@ -99,7 +107,7 @@ def _gradients(ctx: Any, do: Tensor) -> tuple[Tensor | None, ...]:
         return operator.gradients(ctx, do)
     q, k, v, o, lse = ctx.saved_tensors
     chosen = plan_backward(q, k, v, o, lse, do, ctx.causal)
-    # What is made without being needed goes nowhere: the engine has no edge for it.
+    # Autograd drops a gradient that is not needed.
     return *chosen.backward(q, k, v, o, lse, do, ctx.causal, ctx.scale, ctx.needs_input_grad[:3]), None, None
 
 

@@ -1,4 +1,4 @@
-"""What an attention call accepts, for the kernels and for the PyTorch reference: every refusal names its argument."""
+"""Check the operands of an attention call, for the kernels and for the PyTorch reference; errors name the argument."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ HEAD_DIMS = range(16, 129)
 
 
 def check_operands(q: Tensor, k: Tensor, v: Tensor, kernels: bool = True) -> None:
-    """Raises unless q, k and v are operands of flash_attention; with `kernels=False`, of the PyTorch
-    reference, which takes float64, any head dim and any device as well.
+    """Raise an error unless flash_attention accepts q, k and v.
 
-    TypeError: not a tensor, an unsupported dtype, mixed dtypes. ValueError: shapes or devices that do not fit.
+    kernels=False checks for the PyTorch reference, which also accepts float64, any head dim and any device. TypeError:
+    not a tensor, an unsupported dtype, mixed dtypes. ValueError: wrong shapes or devices.
     """
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if not isinstance(tensor, torch.Tensor):
@@ -46,7 +46,7 @@ def check_operands(q: Tensor, k: Tensor, v: Tensor, kernels: bool = True) -> Non
 
 
 def _check_for_kernels(q: Tensor) -> None:
-    prepare_triton()  # or say that it was not done before the kernels were imported
+    prepare_triton()  # raises an error if the kernels were imported before this call
     here, D = this_machine(), q.shape[-1]
     if D not in HEAD_DIMS:
         raise ValueError(f"q has head dim {D}; the kernels take {HEAD_DIMS[0]} to {HEAD_DIMS[-1]}")
@@ -61,8 +61,10 @@ def _check_for_kernels(q: Tensor) -> None:
 
 
 def check_gradient_operands(q: Tensor, o: Tensor, lse: Tensor, do: Tensor) -> None:
-    """Raises unless o, lse and do belong to q, which is checked already: o and do like q, lse (B, H, Lq) in float32,
-    of float64 operands in float64."""
+    """Raise an error unless o, lse and do match q, which has been checked before.
+
+    o and do have q's shape and dtype. lse is (B, H, Lq), in float64 for float64 operands, else in float32.
+    """
     statistics = torch.float64 if q.dtype == torch.float64 else torch.float32
     for name, tensor, shape, dtype in (
         ("o", o, q.shape, q.dtype),
@@ -80,7 +82,7 @@ def check_gradient_operands(q: Tensor, o: Tensor, lse: Tensor, do: Tensor) -> No
 
 
 def score_scale(scale: float | None, D: int) -> float:
-    """`scale` as a float; None: 1/sqrt(D). TypeError unless it is a number, ValueError unless it is finite."""
+    """Return `scale` as a float, or 1/sqrt(D) for None; TypeError unless it is a number, ValueError unless finite."""
     if scale is None:
         return D**-0.5
     if isinstance(scale, bool) or not isinstance(scale, (int, float)):

@@ -1,7 +1,7 @@
-"""flash_attention as PyTorch operators, one for each pass: what torch.compile, export and dispatch modes see of it.
+"""flash_attention as PyTorch operators, one per pass, for torch.compile, export and dispatch modes.
 
-The plan is made inside, at run time: strides, alignment, the GPU and use_deterministic_algorithms decide as in a direct
-call, whatever was known when a graph was made.
+An operator makes its plan at run time. It depends on strides, alignment, the GPU and use_deterministic_algorithms, as
+in a direct call, and not on the time at which a graph was captured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from labs_helpers.compile.operators import register_autocast
 def attention_forward(
     q: Tensor, k: Tensor, v: Tensor, causal: bool = False, scale: float | None = None
 ) -> tuple[Tensor, Tensor]:
-    """(o, lse): operands, results and errors as those of the function of this name; o is differentiable."""
+    """Return (o, lse) as `flash.attention_forward` does, with the same operands and errors; o is differentiable."""
     return plan(q, k, v, causal).forward(q, k, v, causal, score_scale(scale, q.shape[-1]))
 
 
@@ -38,7 +38,7 @@ def attention_backward(
     scale: float | None,
     needs: Sequence[bool],
 ) -> list[Tensor]:
-    """Those of [dq, dk, dv] that `needs`, three booleans, asks for; operands as those of the function of this name."""
+    """Return those of [dq, dk, dv] that `needs`, three booleans, selects; operands as in `flash.attention_backward`."""
     chosen = plan_backward(q, k, v, o, lse, do, causal)
     gradients = chosen.backward(q, k, v, o, lse, do, causal, score_scale(scale, q.shape[-1]), needs)
     return [g for g, needed in zip(gradients, needs, strict=True) if needed]
@@ -77,7 +77,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 
 
 def gradients(ctx: Any, do: Tensor, *others: Tensor) -> tuple[Tensor | None, ...]:
-    """(dq, dk, dv), None for what needs no gradient, and None for causal and scale."""
+    """Return (dq, dk, dv) with None where no gradient is needed, and None for causal and scale."""
     needs = ctx.needs_input_grad[:3]
     made = iter(attention_backward(*ctx.saved_tensors, do, ctx.causal, ctx.scale, needs))
     return *(next(made) if needed else None for needed in needs), None, None
@@ -87,7 +87,7 @@ attention_forward.register_autograd(gradients, setup_context=_save)
 register_autocast(attention_forward, operands=3)
 
 
-# As PyTorch counts those of scaled_dot_product_attention: all scores, of which a mask leaves out half.
+# PyTorch counts scaled_dot_product_attention in the same way: all scores, although a mask leaves out half of them.
 @register_flop_formula(torch.ops.tile_to_cluster.attention_forward)
 def _flops_forward(q: torch.Size, k: torch.Size, *others: Any, **keywords: Any) -> int:
     return 2 * 2 * q.numel() * k[2]
@@ -95,4 +95,4 @@ def _flops_forward(q: torch.Size, k: torch.Size, *others: Any, **keywords: Any) 
 
 @register_flop_formula(torch.ops.tile_to_cluster.attention_backward)
 def _flops_backward(q: torch.Size, k: torch.Size, *others: Any, **keywords: Any) -> int:
-    return 5 * 2 * q.numel() * k[2]  # the scores once more, dV, dP, dQ and dK
+    return 5 * 2 * q.numel() * k[2]  # the scores again, dV, dP, dQ and dK

@@ -1,4 +1,4 @@
-"""Plain attention kernel by kernel: how long each of the three takes that see L × L scores, and what it moves."""
+"""The time and the bytes moved of each of plain attention's three kernels that read or write L × L scores."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from labs_helpers.measure.timing import measure_rounds
 
 
 def measure_plain_steps(lengths, head_dim: int = 128, rounds: int = 3, repeat_ms: float = 60, **sizes) -> list[dict]:
-    """A record for each length and step, 'Q·Kᵀ', 'softmax' and 'P·V': ms, the bytes that it reads and writes, and on a
-    GPU the name of the kernel that PyTorch takes for it.
+    """Return one record per length and step ('Q·Kᵀ', 'softmax', 'P·V') of the full forward pass in float16.
 
-    Float16, forward, full. sizes: tokens and width of `operands`, by default those of the speed records.
+    A record has the time in ms, the bytes read and written and, on a GPU, the name of PyTorch's kernel. sizes: tokens
+    and width of `operands`, by default those of the speed records.
     """
     records = []
     for length in lengths:
@@ -41,7 +41,7 @@ def measure_plain_steps(lengths, head_dim: int = 128, rounds: int = 3, repeat_ms
 
 
 def longest_kernel(run: Callable[[], object]) -> str:
-    """The name of the kernel that takes the longest while `run` runs on a GPU, its first 160 characters."""
+    """Return the name, up to 160 characters, of the kernel that takes the longest while `run` runs on a GPU."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as traced:

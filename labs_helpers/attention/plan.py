@@ -1,4 +1,4 @@
-"""Which kernels take an attention call, and why."""
+"""Choose the kernels for an attention call, and give the reason."""
 
 from __future__ import annotations
 
@@ -22,15 +22,19 @@ Gradients = tuple[Tensor | Any, Tensor | Any, Tensor | Any]  # dq, dk, dv; None 
 
 @dataclass(frozen=True)
 class Plan:
-    """`kernel` is 'hopper', 'portable' or, forward alone, 'decode'; `why` the reason in words.
-    `launch`: what starts them for operands of one look and pass, without the mask; None: they are started afresh."""
+    """The kernels for an attention call.
+
+    kernel: 'hopper', 'portable' or, for the forward pass only, 'decode'. why: the reason, in words. launch: a function
+    that starts the kernels for operands with these shapes and strides and this mask; None: every call prepares a
+    launch.
+    """
 
     kernel: str
     why: str
     launch: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
-        """(o, lse) by these kernels; operands as those the plan was made for."""
+        """Return (o, lse) for operands with the same shapes, strides and dtypes as those of the plan."""
         if self.launch is not None:
             return self.launch(q, k, v, scale)
         return KERNELS[self.kernel].forward(q, k, v, causal, scale)
@@ -47,7 +51,7 @@ class Plan:
         scale: float,
         needs: Sequence[bool] = (True, True, True),
     ) -> Gradients:
-        """(dq, dk, dv) by these kernels; what `needs` leaves out may be None."""
+        """Return (dq, dk, dv); a gradient that `needs` excludes may be None."""
         if self.launch is not None:
             return self.launch(q, k, v, o, lse, do, scale)
         return KERNELS[self.kernel].backward(q, k, v, o, lse, do, causal, scale, needs)
@@ -57,28 +61,28 @@ class Plan:
 
 
 def plan(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Plan:
-    """What `attention_forward(q, k, v, causal)` will launch. Remembered for operands that look the same, because a
-    short sequence takes the kernel 10 µs and looking at three tensors as long.
+    """Return the Plan that `attention_forward(q, k, v, causal)` will launch.
 
-    Raises as attention_forward does.
+    Plans are cached by shapes, strides, dtypes, devices and alignment: for a short sequence the kernel takes 10 µs, and
+    inspecting three tensors takes as long. Raises the errors of attention_forward.
     """
     try:
-        # Written out: a loop over the three costs more than twice as much.
+        # Not a loop, because a loop over three tensors costs more than twice as much.
         of_q = (q.shape, q.stride(), q.dtype, q.device, q.data_ptr() % 16)
         of_k = (k.shape, k.stride(), k.dtype, k.device, k.data_ptr() % 16)
         key = (causal, of_q, of_k, v.shape, v.stride(), v.dtype, v.device, v.data_ptr() % 16)
     except (AttributeError, TypeError, RuntimeError):
-        return _decide_forward(q, k, v, causal)  # no tensors, or without memory: check_operands names what is wrong
+        return _decide_forward(q, k, v, causal)  # no tensors, or no memory: check_operands names the fault
     if (chosen := _known.get(key)) is None:
         chosen = _remember(key, _decide_forward(q, k, v, causal))
     return chosen
 
 
 def plan_backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: Tensor, causal: bool = False) -> Plan:
-    """What `attention_backward` will launch. The Hopper kernel adds dQ with atomics, in an order that varies, so
-    `torch.use_deterministic_algorithms(True)` asks for the portable kernels.
+    """Return the Plan that `attention_backward` will launch.
 
-    Raises as attention_backward does.
+    The Hopper kernel adds to dQ with atomics in a varying order, so `torch.use_deterministic_algorithms(True)` selects
+    the portable kernels. Raises the errors of attention_backward.
     """
     chosen: Plan | None
     try:
@@ -94,13 +98,13 @@ def plan_backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, do: T
         if (chosen := _known.get(key)) is None:
             chosen = _remember(key, _decide_backward(q, k, v, o, lse, do, causal))
     if chosen.kernel == "hopper" and torch.are_deterministic_algorithms_enabled():
-        return Plan("portable", "deterministic algorithms are asked for, and the Hopper kernel adds dQ with atomics")
+        return Plan("portable", "deterministic algorithms are enabled, and the Hopper kernel adds to dQ with atomics")
     return chosen
 
 
 def _remember(key: tuple[Any, ...], chosen: Plan) -> Plan:
     if len(_known) >= MOST_KNOWN:
-        _known.clear()  # lengths that grow by a token a step would fill it for ever
+        _known.clear()  # a length that grows by one token per step would fill it without end
     _known[key] = chosen
     return chosen
 

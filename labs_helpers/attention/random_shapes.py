@@ -1,4 +1,4 @@
-"""Attention problems that nobody tuned for, drawn at random, the same for the same seed."""
+"""Random attention problems that no kernel was tuned for; the same seed gives the same problems."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 KINDS = ("whole blocks", "off the blocks", "decode")
 HEADS = {64: (8, 12, 16, 32), 96: (8, 12, 16, 20), 128: (8, 16, 20, 32)}
-TOKENS = (2048, 16384)  # of a batch
+TOKENS = (2048, 16384)  # per batch
 LENGTHS = (256, 16384)
-KEYS = (1024, 131072)  # of a decode
-KEY_ELEMENTS = 2**28  # of K, all heads of a batch of decodes: 512 MiB in 16 bits
+KEYS = (1024, 131072)  # of a decoding step
+KEY_ELEMENTS = 2**28  # of K in a decoding batch: 512 MiB in 16 bits
 
 
 class Shape(NamedTuple):
-    """q (B, H, Lq, D) against k and v (B, Hkv, Lk, D). `kind` is one of KINDS; Lq = Lk but in a decode."""
+    """Sizes of q, (B, H, Lq, D), and of k and v, (B, Hkv, Lk, D). kind: one of KINDS; Lq = Lk except for 'decode'."""
 
     kind: str
     B: int
@@ -28,28 +28,28 @@ class Shape(NamedTuple):
 
     @property
     def pairs(self) -> int:
-        """Pairs of a query and a key that it sees, of one head."""
+        """The number of pairs of a query and a visible key in one head."""
         if not self.causal:
             return self.Lq * self.Lk
-        seen = min(self.Lq, self.Lk)  # queries that see a key; the last sees all
+        seen = min(self.Lq, self.Lk)  # queries that see a key; the last one sees all keys
         return seen * self.Lk - seen * (seen - 1) // 2
 
     def flops(self, direction: str) -> float:
-        """Operations as FlashAttention's papers count them: two products forward, five backward."""
+        """Count operations as FlashAttention's papers do: two products forward, five backward."""
         return {"forward": 4, "backward": 10}[direction] * self.B * self.H * self.pairs * self.D
 
     def bytes(self, itemsize: int = 2) -> int:
-        """The least that a forward pass reads and writes: q, k, v and o once."""
+        """Return the least bytes that a forward pass reads and writes: q, k, v and o once each."""
         return 2 * itemsize * self.B * self.D * (self.H * self.Lq + self.Hkv * self.Lk)
 
 
 def random_shapes(count: int, seed: int, small: bool = False) -> list[Shape]:
-    """`count` shapes, the KINDS by turns, lengths log-uniform; of a larger count those of a smaller one are the first.
+    """Return `count` shapes that alternate between KINDS, with log-uniform lengths.
 
-    Self-attention over 256 to 16,384 tokens, multiples of 128 ('whole blocks') or any ('off the blocks');
-    'decode': 1 to 16 queries, half of the time one, on 1,024 to 131,072 keys, always with the causal mask.
-    Heads of 64, 96 or 128, shared by 1, 4 or 8 query heads. small: every bound on lengths divided by 32, for machines
-    without a GPU.
+    A larger count starts with the shapes of a smaller one. Self-attention has 256 to 16,384 tokens, in multiples of 128
+    ('whole blocks') or any number ('off the blocks'). 'decode' has 1 to 16 queries, in half of the cases one, and 1,024
+    to 131,072 keys, always with the causal mask. Heads have 64, 96 or 128 dimensions and serve 1, 4 or 8 query heads.
+    small: divide every bound on lengths by 32, for machines without a GPU.
     """
     draw = random.Random(seed)
     return [_shape(draw, KINDS[i % len(KINDS)], 32 if small else 1) for i in range(count)]

@@ -1,7 +1,7 @@
-"""Time `flash_attention` and PyTorch's ways at shapes drawn at random: `attention.study --random 100 --seed 7`.
+"""Time `flash_attention` and PyTorch's implementations at random shapes: `attention.study --random 100 --seed 7`.
 
-Each way is compared with float64 before it is timed: as a call with a cold L2, and from a CUDA graph, without the host
-and with a warm one. Without a GPU shapes are small, ours is compared and not timed.
+Each candidate is compared with float64 before it is timed: as a call with a cold L2 cache, and from a CUDA graph,
+without host time and with a warm L2 cache. Without a GPU, shapes are small, and ours is compared but not timed.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ Way = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def ways(shape: Shape) -> dict[str, Way]:
-    """Name → function (q, k, v) → o, ours and `scaled_dot_product_attention` with each backend."""
+    """Return name → function (q, k, v) → o for ours and for `scaled_dot_product_attention` with each back end."""
     return {OURS: lambda q, k, v: flash_attention(q, k, v, causal=shape.causal)} | {
         name: partial(_sdpa, name, shape) for name in BACKENDS if this_machine().device == "cuda" or name == FLASH
     }
 
 
 def _sdpa(name: str, shape: Shape, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """SDPA's `is_causal` starts from the top left, so a decode of several queries needs a mask; one sees every key."""
+    """Call SDPA. Its `is_causal` starts from the top left, so decoding with several queries needs an explicit mask."""
     from torch.nn.attention import sdpa_kernel
     from torch.nn.attention.bias import causal_lower_right
 
     mask: Any = None
     if shape.causal and 1 < shape.Lq < shape.Lk:
         mask = causal_lower_right(shape.Lq, shape.Lk)
-        if name == CUDNN:  # takes no such bias, but a matrix
+        if name == CUDNN:  # cuDNN needs a matrix instead of this bias
             mask = torch.ones(shape.Lq, shape.Lk, dtype=torch.bool, device=q.device).tril(shape.Lk - shape.Lq)
     with sdpa_kernel(BACKENDS[name]):
         return torch.nn.functional.scaled_dot_product_attention(
@@ -59,10 +59,10 @@ def _sdpa(name: str, shape: Shape, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def measure_shape(shape: Shape, dtype: torch.dtype, rounds: int = 3, ms: float = 15) -> list[dict]:
-    """A record for each way, direction (of a decode forward alone) and way of timing; times in ms. A way that fails, or
-    is wrong against float64, has an `error` and no time.
+    """Return one record per candidate, direction and kind of timing, with times in ms; 'decode' has no backward pass.
 
-    ms: for each way, over all rounds.
+    A candidate that fails, or differs from float64, has an `error` and no time. ms: measuring time per candidate over
+    all rounds.
     """
     here = this_machine()
     directions = ("forward",) if shape.kind == "decode" else ("forward", "backward")
@@ -81,8 +81,11 @@ def measure_shape(shape: Shape, dtype: torch.dtype, rounds: int = 3, ms: float =
     stream = torch.cuda.Stream() if here.device == "cuda" else None
 
     def call_of(direction: str, way: Way) -> Callable[[], Any]:
-        """What is timed. A backward runs on the stream on which its forward, which is done here, ran; autograd also
-        synchronises with the one on which a leaf was first used, so the leaves are made here too."""
+        """Return the timed call. The backward pass needs a forward pass and leaves that were created on its own stream.
+
+        Autograd runs a backward pass on its forward pass's stream, and synchronizes with the stream that first used a
+        leaf.
+        """
         if direction == "forward":
             return partial(way, q, k, v)
         leaves = [t.detach().requires_grad_() for t in (q, k, v)]
@@ -101,7 +104,7 @@ def measure_shape(shape: Shape, dtype: torch.dtype, rounds: int = 3, ms: float =
                 wrong = [max(w, relative_error(t, e)) for w, t, e in zip(wrong, parts, right, strict=False)]
             if not max(wrong) < BOUNDS[common["dtype"]]:
                 raise ValueError("wrong: relative errors of o, dq, dk, dv " + ", ".join(f"{w:.2g}" for w in wrong))
-        except Exception as error:  # a way that cannot run is a result of the study
+        except Exception as error:  # a candidate that cannot run is a result of the study
             calls.pop(("backward", name), None)
             records.append(common | {"name": name, "error": f"{type(error).__name__}: {error}".splitlines()[0][:300]})
             continue
@@ -126,7 +129,7 @@ def measure_shape(shape: Shape, dtype: torch.dtype, rounds: int = 3, ms: float =
 
 
 def _corner(shape: Shape, batch: int, kv_head: int) -> tuple:
-    """Where one K/V head and its query heads stand in q, k, v and do."""
+    """Return the indices of one K/V head and its query heads in q, k, v and do."""
     group = shape.H // shape.Hkv
     heads = (slice(batch, batch + 1), slice(kv_head * group, (kv_head + 1) * group))
     keys = (slice(batch, batch + 1), slice(kv_head, kv_head + 1))
@@ -142,7 +145,7 @@ def _exact(operands: list[Tensor], shape: Shape) -> list[Tensor]:
 
 
 def _timed(calls: dict[str, Callable], rounds: int, ms: float) -> dict[str, Timing | str]:
-    """Times in ms of calls, or what went wrong."""
+    """Return the times of the calls in ms, or an error message."""
     try:
         return dict(measure_rounds(calls, rounds=rounds, warmup_ms=4, repeat_ms=ms, min_runs=rounds))
     except MeasurementError as error:
@@ -150,7 +153,7 @@ def _timed(calls: dict[str, Callable], rounds: int, ms: float) -> dict[str, Timi
 
 
 def _timed_in_graphs(made: dict[str, Callable], stream, ms: float) -> dict[str, Timing | str]:
-    """Times in ms from graphs that were captured on the stream, on which each call is made first."""
+    """Return times in ms from CUDA graphs captured on the stream; each call is created on it first."""
     found: dict[str, Timing | str] = {}
     for name, make in made.items():
         torch.cuda.synchronize()
@@ -165,7 +168,7 @@ def _timed_in_graphs(made: dict[str, Callable], stream, ms: float) -> dict[str, 
 
 
 def _graph_samples(call: Callable, stream, ms: float, replays: int = 8) -> list[float]:
-    """ms of a call, the mean of each replay of a graph of so many that all replays take about `ms`."""
+    """Return ms per call for each replay of a graph with several calls, so that all replays take about `ms`."""
     with torch.cuda.stream(stream):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         call()
@@ -212,7 +215,7 @@ run, load, ratios, summary = RANDOM.run, RANDOM.study.load, RANDOM.ratios, RANDO
 
 @beside_yours(STUDY)
 def draw_random(frame: pandas.DataFrame, dtype: str | None = None) -> Figure:
-    """Draw the best baseline's time over ours against the operations: a point per shape and direction."""
+    """Plot the best baseline's time over ours against the operations, one point per shape and direction."""
     looks = {
         f"{kind}, {direction}": ({"shape": kind, "direction": direction}, role, 3 * (direction == "backward"))
         for role, kind in enumerate(KINDS)

@@ -1,13 +1,13 @@
-"""Time attention, forward and backward, beside PyTorch's ways; measure its memory and its error against the length.
+"""Compare attention with PyTorch's implementations: time, forward and backward, memory and error by length.
 
     python -m labs_helpers.attention.study                       # this GPU
     python -m labs_helpers.attention.study --quick               # 4k and 16k in float16: a table, nothing recorded
-    python -m labs_helpers.attention.study --random 100 --seed 7   # shapes nobody tuned for; goes on where it ended
+    python -m labs_helpers.attention.study --random 100 --seed 7   # random shapes; resumes where it stopped
 
-Forward is a call whose inputs want gradients, so that everyone also keeps what a backward needs. Backward is
-`torch.autograd.grad` of that call's result, again and again from the same graph, for everyone. Before a candidate is
-timed, its first and last head are compared with a float64 reference. Needs a GPU, but for --random, which without one
-compares ours and times PyTorch's ways alone: the interpreter's time says nothing.
+The forward pass is a call whose inputs require gradients, so every candidate saves what its backward pass needs. The
+backward pass is `torch.autograd.grad` of its result, repeated on the same graph. Before a candidate is timed, its first
+and last head are compared with a float64 reference. The study needs a GPU. Only --random also runs without one: it then
+compares ours and times only PyTorch, because the interpreter's time says nothing about a kernel.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ LENGTHS = (1024, 2048, 4096, 8192, 16384)
 QUICK_LENGTHS = (4096, 16384)
 HEAD_DIMS = (64, 128)
 DIRECTIONS = ("forward", "backward")
-GRAPH_LENGTHS = (1024, 2048)  # where a launch could weigh
-BOUNDS = {"float16": 5e-3, "bfloat16": 4e-2, "float32": 1e-5}  # ‖error‖ / ‖reference‖: what rounding P and dS costs
+GRAPH_LENGTHS = (1024, 2048)  # where the time of a launch could matter
+BOUNDS = {"float16": 5e-3, "bfloat16": 4e-2, "float32": 1e-5}  # ‖error‖ / ‖reference‖ from rounding P and dS
 
 
 STUDY = Study("attention", "python -m labs_helpers.attention.study")
@@ -56,19 +56,19 @@ load = STUDY.load
 
 
 def flops(direction: str, B: int, H: int, L: int, D: int, causal: bool) -> float:
-    """Operations as FlashAttention's papers count them: two products forward, five backward, half of it if causal."""
+    """Count operations as FlashAttention's papers do: two products forward, five backward, half of that if causal."""
     forward = 4 * B * H * L**2 * D / (2 if causal else 1)
     return {"forward": 1, "backward": 2.5}[direction] * forward
 
 
 def tiled_bytes(direction: str, B: int, H: int, L: int, D: int, itemsize: int = 2) -> int:
-    """Extra bytes that tiled attention cannot do without: o and lse, and after a backward dq, dk, dv as well."""
+    """Return the extra bytes that tiled attention needs: o and lse and, after a backward pass, dq, dk and dv."""
     tensor = B * H * L * D * itemsize
     return B * H * L * 4 + tensor * {"forward": 1, "backward": 4}[direction]
 
 
 def score_bytes(B: int, H: int, L: int, itemsize: int = 2) -> int:
-    """Bytes of one matrix of scores for each head, which plain attention keeps."""
+    """Return the bytes of one matrix of scores per head, which plain attention keeps."""
     return B * H * L**2 * itemsize
 
 
@@ -82,12 +82,11 @@ def measure_speed(
     graph: bool = False,
     **sizes,
 ) -> list[dict]:
-    """A record for each dtype, candidate and direction; times in ms, all candidates and dtypes in the same rounds.
+    """Return one record per dtype, candidate and direction, with times in ms from common rounds.
 
-    names: dtype → candidates. graph: measure the forward from CUDA graphs too (a second record, `cold_l2` false).
-    Nothing is timed before it is right: a baseline that fails or is wrong is left out with a word, and for our own ways
-    the error goes on, a ValueError where a result is wrong.
-    sizes: tokens and width of `operands`.
+    names: dtype → candidates. graph: also time the forward pass from CUDA graphs (a second record, `cold_l2` false).
+    sizes: tokens and width of `operands`. Every result is checked before it is timed. A baseline that fails or is wrong
+    is left out with a message; an error of our own kernels is raised, a ValueError if a result is wrong.
     """
     on_gpu = this_machine().device == "cuda"
     torch._dynamo.reset()
@@ -139,9 +138,9 @@ def measure_speed(
 
 
 def measure_memory(lengths=LENGTHS, head_dim: int = 128, names=(OURS, FLASH, PLAIN), width: int = WIDTH) -> list[dict]:
-    """A record for each length, candidate and direction: bytes at the peak beyond q, k, v and do.
+    """Return one record per length, candidate and direction with the bytes at the peak beyond q, k, v and do.
 
-    Float16, not causal, one sequence. 'backward' is forward and backward together, with what lies between them.
+    Attention is full, for one sequence in float16. 'backward' covers the forward and the backward pass together.
     """
     records = []
     for length in lengths:
@@ -159,7 +158,7 @@ def measure_memory(lengths=LENGTHS, head_dim: int = 128, names=(OURS, FLASH, PLA
 
 
 def table(rows):
-    """A row per direction, head dim, mask and length: our rate, and times each baseline's speed where it was timed."""
+    """Return our rate and our speed relative to each baseline, one row per direction, head dim, mask and length."""
     import pandas
 
     baselines = {FLASH: "flash", CUDNN: "cuDNN", FLEX: "flex", PORTABLE: "portable"}
@@ -168,7 +167,7 @@ def table(rows):
     times = speed.pivot(index=keys, columns="name", values="median_ms").reindex(columns=[OURS, *baselines])
     ours = speed[speed["name"] == OURS].set_index(keys).reindex(times.index)
     work = [
-        flops(direction, B, H, L, D, causal) if B == B else None  # NaN where ours was not measured
+        flops(direction, B, H, L, D, causal) if B == B else None  # NaN if ours was not measured
         for (_, _, direction, D, causal, L), B, H in zip(times.index, ours["B"], ours["H"], strict=True)
     ]
     rows = times.index.to_frame(index=False)
@@ -186,7 +185,7 @@ def table(rows):
 
 
 def everything(rounds: int, quick: bool = False) -> list[dict]:
-    """The study on a GPU: speed at every shape, then memory and error; quick: speed at two lengths in float16."""
+    """Run the study on a GPU: memory, error and speed at every shape; quick: only speed at two lengths in float16."""
     here = this_machine()
     names = dict(NAMES)
     if quick or not here.supports_bfloat16:
@@ -199,7 +198,7 @@ def everything(rounds: int, quick: bool = False) -> list[dict]:
     ]
     with ThreadPoolExecutor(max(here.cores // 2, 1)) as pool:
         compile_beforehand(shapes, list(names), pool)
-        # Bytes and errors do not mind company. The times wait until all compilers have ended.
+        # Other processes do not affect bytes and errors. The timing starts after all compilers have ended.
         records = [] if quick else measure_memory() + measure_errors(dtypes=list(names))
     for length, head_dim, causal in shapes:
         torch.cuda.empty_cache()
@@ -215,7 +214,7 @@ def everything(rounds: int, quick: bool = False) -> list[dict]:
 
 
 def _fits(length: int, head_dim: int) -> bool:
-    """Whether plain attention's matrices of scores, six of them at a time in its backward, find room on the GPU."""
+    """Return whether plain attention's matrices of scores, six at a time in its backward pass, fit on the GPU."""
     return 6 * score_bytes(TOKENS // length, WIDTH // head_dim, length) < torch.cuda.mem_get_info()[0]
 
 

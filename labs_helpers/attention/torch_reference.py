@@ -1,6 +1,6 @@
-"""The same attention in plain PyTorch: what the kernels are compared with. It builds the whole Lq × Lk matrix.
+"""Attention in plain PyTorch with the whole Lq × Lk matrix, as a reference for the kernels.
 
-float64 is computed in float64, everything else in float32 and rounded at the end. Any device, any head dim.
+float64 operands are computed in float64, all others in float32 and rounded at the end. Any device, any head dimension.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from labs_helpers.attention.operands import check_gradient_operands, check_opera
 
 
 def flash_attention(q, k, v, causal: bool = False, scale: float | None = None):
-    """softmax(scale · q·kᵀ)·v, as `labs_helpers.attention.flash`; differentiable, saves q, k, v, o, lse."""
+    """Compute softmax(scale · q·kᵀ)·v like `labs_helpers.attention.flash`; differentiable, saves q, k, v, o and lse."""
     return _FlashAttention.apply(q, k, v, causal, scale)
 
 
 def attention_forward(q, k, v, causal: bool = False, scale: float | None = None):
-    """(o, lse). q: (B, H, Lq, D); k, v: (B, Hkv, Lk, D); o like q, lse (B, H, Lq) in float32, of float64 in float64.
+    """Return (o, lse): o like q, and lse, (B, H, Lq), in float64 for float64 operands, else in float32.
 
-    Raises as `labs_helpers.attention.attention_forward`.
+    q: (B, H, Lq, D); k, v: (B, Hkv, Lk, D). Raises the errors of `labs_helpers.attention.flash.attention_forward`.
     """
     check_operands(q, k, v, kernels=False)
     s = _scores(q, k, causal, score_scale(scale, q.shape[-1]))
@@ -28,9 +28,9 @@ def attention_forward(q, k, v, causal: bool = False, scale: float | None = None)
 
 
 def attention_backward(q, k, v, o, lse, do, causal: bool = False, scale: float | None = None):
-    """(dq, dk, dv) by the formulas of the paper (Dao et al., FlashAttention, 2022, appendix B).
+    """Return (dq, dk, dv) by the formulas of Dao et al., FlashAttention, 2022, appendix B.
 
-    o, lse: from attention_forward; do: the gradient of o. Raises as `labs_helpers.attention.attention_backward`.
+    o, lse: from attention_forward. do: the gradient of o. Raises the errors of `flash.attention_backward`.
     """
     check_operands(q, k, v, kernels=False)
     check_gradient_operands(q, o, lse, do)
@@ -61,7 +61,7 @@ class _FlashAttention(torch.autograd.Function):
 
 
 def _scores(q, k, causal: bool, scale: float):
-    """scale · q·kᵀ, (B, H, Lq, Lk); with `causal`, query i sees the keys j ≤ i + Lk − Lq and the rest is −inf."""
+    """Return scale · q·kᵀ, (B, H, Lq, Lk); with `causal`, scores of keys j > i + Lk − Lq are −inf."""
     s = scale * _wide(q) @ _for_each_query_head(k, q).mT
     if causal:
         Lq, Lk = s.shape[-2:]
@@ -71,7 +71,7 @@ def _scores(q, k, causal: bool, scale: float):
 
 
 def _probabilities(s, lse):
-    # A row without a visible key has lse = −inf; with 0 in its place exp gives 0, not NaN.
+    # A row without a visible key has lse = −inf; replacing it by 0 makes exp return 0, not NaN.
     return torch.exp(s - lse.masked_fill(lse == -torch.inf, 0.0)[..., None])
 
 
@@ -80,7 +80,7 @@ def _wide(tensor):
 
 
 def _for_each_query_head(tensor, q):
-    """k or v, (B, Hkv, Lk, D), repeated to (B, H, Lk, D): query head h reads head h // (H // Hkv)."""
+    """Repeat k or v, (B, Hkv, Lk, D), to (B, H, Lk, D); query head h reads head h // (H // Hkv)."""
     return _wide(tensor).repeat_interleave(q.shape[1] // tensor.shape[1], dim=1)
 
 

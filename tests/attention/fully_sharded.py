@@ -1,4 +1,4 @@
-"""A layer with flash_attention under fully_shard, gloo on the CPU: the gradients of one process. Run by torchrun."""
+"""Compare a fully sharded layer with flash_attention, over gloo on CPUs, with one process. Run by torchrun."""
 
 import torch
 import torch.distributed as dist

@@ -1,4 +1,4 @@
-"""Run as a script, without the interpreter: build the Hopper kernels for sm_90, print what became of each as JSON."""
+"""Run as a script without the interpreter: build the Hopper kernels for sm_90 and print a JSON report on each."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def build(kernel, signature, constants, options):
 
 
 def resources(cubin):
-    """Registers a thread, and bytes of them spilled to the stack."""
+    """Return the registers per thread and the bytes spilled to the stack."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()

@@ -1,6 +1,8 @@
-"""Run as a script by test_prepared_launches.py, without the interpreter and without a GPU: the kernels are compiled for
-sm_90, a driver that is a stand-in 'loads' them, and what reaches the launcher is recorded, of the usual launch and of
-the prepared one. Prints a JSON object; with `--time` also the processor time of a call's host part in µs."""
+"""Compare the arguments of ordinary and prepared launches; a script for test_prepared_launches.py.
+
+It needs neither the interpreter nor a GPU: it compiles the kernels for sm_90, 'loads' them with a fake driver, and
+records what reaches the launcher. It prints a JSON object; with `--time`, also the host time of a call in µs.
+"""
 
 import dataclasses
 import gc
@@ -23,7 +25,7 @@ streams = [77]
 
 
 class Map(tuple):
-    """A tensor map: what it was made of."""
+    """A fake tensor map that keeps its arguments."""
 
 
 utils = types.SimpleNamespace(
@@ -44,7 +46,7 @@ runtime.set_active(
     )
 )
 leave_unfinished()
-nvidia.compile_module_from_src = lambda **_: utils  # Triton 3.6 builds a launcher a signature
+nvidia.compile_module_from_src = lambda **_: utils  # Triton 3.6 builds one launcher per signature
 nvidia.library_dirs = lambda: []
 nvidia.PyKernelArg = lambda nested_tuple, type: (nested_tuple, type)  # 3.7 gets it from its C module
 
@@ -60,7 +62,7 @@ decode.multiprocessors = hopper_launch.multiprocessors = lambda device: 132
 
 
 def comparable(x):
-    """Tuples for lists, addresses for tensors, None for hooks and for what they would be told."""
+    """Replace lists by tuples, tensors by addresses, and hooks and their arguments by None."""
     if isinstance(x, triton.knobs.HookChain) or "LazyDict" in str(type(x)):
         return None
     if isinstance(x, torch.Tensor):
@@ -69,7 +71,7 @@ def comparable(x):
 
 
 def fixed_memory():
-    """Tensors that are made get the memory that those of the same size, dtype and turn got before."""
+    """Let new tensors reuse the memory of earlier ones with the same size, dtype and position."""
     made, real, real_new, real_like = {}, torch.empty, torch.Tensor.new_empty, torch.empty_like
     turns: dict = {}
 
@@ -111,10 +113,10 @@ different: list = []
 
 
 def compare(name, run):
-    """run() twice, the first time as usual: every launch gets the same."""
+    """Run ordinary and prepared launches and compare their arguments."""
     turns = fixed_memory.turns
     seen = []
-    for _ in range(4):  # the third remembers its descriptors, which the fourth takes
+    for _ in range(4):  # the third call stores its descriptors, and the fourth reuses them
         turns.clear()
         launched.clear()
         run()
@@ -125,7 +127,7 @@ def compare(name, run):
 
 
 def what_is_bound() -> dict:
-    """Calls on the same operands with another scale and in another stream; what outlives operands."""
+    """Call with another scale and in another stream, and return what outlives the operands."""
     *qkv, do = tensors(1, 2, 2, 256, 256, 64)
     given = [*qkv, *flash.attention_forward(*qkv, True), do, True]
     passes = {
@@ -165,7 +167,7 @@ def main() -> None:
             given = (q, k, v, o, lse, do, causal)
             compare(f"{name}, backward", lambda given=given: flash.attention_backward(*given))
     bound = what_is_bound()
-    # Of a cache of keys that grows by one, no more kernels are prepared, and the launcher sees the length.
+    # A key cache that grows by one token needs no more prepared kernels, and the launcher gets the new length.
     cache, q = torch.randn(1, 2, 3000, 64).half(), torch.randn(1, 8, 1, 64).half()
     prepared = set()
     for length in range(1030, 1080):

@@ -1,4 +1,4 @@
-"""The portable kernels reach the tensor cores of every target, within its shared memory."""
+"""Test that the portable kernels use every target's tensor cores and fit into its shared memory."""
 
 import re
 
@@ -43,7 +43,7 @@ def test_tensor_cores_within_the_chip(table, kernel, direction, target, head_dim
     assert row["tile"] == f"{config.BLOCK_M}×{config.BLOCK_N}" and row["num_warps"] == config.num_warps
     assert row["chip"] == TARGETS[target] and row["triton"].startswith("3.2.0") == (target == "sm_75")
     if target == "sm_80":
-        assert row["shared"] <= 99 * 1024  # of consumer chips, 8.6 and 8.9, which take the same configuration
+        assert row["shared"] <= 99 * 1024  # consumer chips, 8.6 and 8.9, use the same configuration
 
 
 def test_a_padded_head_dim_without_the_causal_mask_builds_too():

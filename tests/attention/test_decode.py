@@ -1,5 +1,4 @@
-"""The decode kernels: any lengths, groups, strides and numbers of parts against float64, what they read and store, how
-the keys are split, and that they build for the GPUs."""
+"""Test the decode kernels against float64 for any lengths, groups, strides and splits; their traffic; their builds."""
 
 import pytest
 import torch
@@ -53,14 +52,14 @@ def test_any_shape_stride_and_number_of_parts_of_many(**drawn):
 def shape_and_parts(B, Hkv, group, Lq, Lk, D, causal, half, layouts, magnitude, scale, splits, config, seed):
     dtype = torch.float16 if half else torch.float32
     if not half and not HERE.interpreted:
-        config = small  # the others are for 16-bit floats
+        config = small  # the other configurations are for 16-bit floats
     q, k, v, _ = operands(B, Hkv * group, Hkv, Lq, Lk, D, dtype, layouts, magnitude, seed)
     o, lse = decode.forward(q, k, v, causal, D**-0.5 if scale is None else scale, config, splits)
     check_forward(o, lse, q, k, v, causal, scale, f"{tuple(q.shape)} on {tuple(k.shape)}, {splits} parts")
 
 
 def test_rows_that_see_no_key_in_one_part_or_in_any():
-    q, k, v, _ = operands(1, 4, 2, 16, 10, 16, torch.float16)  # six queries see nothing, part 2 is for four of them
+    q, k, v, _ = operands(1, 4, 2, 16, 10, 16, torch.float16)  # six queries see no key; only four see part 2
     o, lse = decode.forward(q, k, v, True, 0.25, DecodeConfig(16, 4, 2, 1), 5)
     assert (o[:, :, :6] == 0).all() and (lse[:, :, :6] == -torch.inf).all() and lse[:, :, 6:].isfinite().all()
     q, k, v, _ = operands(1, 4, 2, 16, 40, 16, torch.float16)  # the first queries do not see the last part

@@ -1,4 +1,4 @@
-"""flash_attention agrees with its PyTorch reference for any shape, stride and dtype, and refuses what it cannot do."""
+"""Test that flash_attention agrees with its PyTorch reference for any shape, stride and dtype, and rejects others."""
 
 import pytest
 import torch
@@ -17,8 +17,8 @@ from labs_helpers.measure.machine import this_machine
 
 HERE = this_machine()
 UNIT = {torch.float16: 2.0**-11, torch.float32: 2.0**-24}  # half the spacing of numbers near 1
-TINY = {torch.float16: 2.0**-25, torch.float32: 2.0**-126}  # the same below the smallest normal number
-ROUNDING = 2.0**-24  # of the accumulation, which is float32 for both
+TINY = {torch.float16: 2.0**-25, torch.float32: 2.0**-126}  # half the spacing below the smallest normal number
+ROUNDING = 2.0**-24  # of the accumulation, which is in float32 for both dtypes
 WHY = "rounding of P and dS to the dtype, float32 accumulation"
 interpreted = pytest.mark.skipif(not HERE.interpreted, reason="counted in the interpreter")
 LAYOUTS = {
@@ -33,7 +33,7 @@ LAYOUTS = {
 
 
 def operands(B, H, Hkv, Lq, Lk, D, dtype=torch.float32, layouts=("contiguous",) * 4, magnitude=1.0, seed=0):
-    """q, k, v and do; with the default scale the scores have the standard deviation `magnitude`."""
+    """Return q, k, v and do; with the default scale, the scores have the standard deviation `magnitude`."""
     generator = torch.Generator().manual_seed(seed)
     q, k, v, do = (
         torch.randn(B, heads, length, D, generator=generator)
@@ -50,7 +50,7 @@ def wide(*tensors):
 
 
 def exact(q, k, v, lse, causal, scale):
-    """scale, Σ|q||k|·scale, scores and P of each query head, in float64, and k and v repeated for the group."""
+    """Return scale, Σ|q||k|·scale, scores and P per query head in float64, and k and v repeated for the group."""
     q, k, v, lse = wide(q, k, v, lse)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], dim=1) for t in (k, v))
@@ -65,7 +65,7 @@ def check_forward(o, lse, q, k, v, causal, scale, case):
     D, Lk, dtype = q.shape[-1], k.shape[2], q.dtype
     expected, expected_lse = torch_reference.attention_forward(*wide(q, k, v), causal, scale)
     _, largest, p, _, v_each = exact(q, k, v, expected_lse, causal, scale)
-    off = (D + 8) * ROUNDING * (largest + 1)  # of each score, so relative of each P
+    off = (D + 8) * ROUNDING * (largest + 1)  # the error of a score, and the relative error of P
     weight = p @ v_each.abs()
     bound = (2 * off + UNIT[dtype] + (Lk + 4) * ROUNDING) * weight + UNIT[dtype] * expected.abs()
     expect_close(f"o, {case}", o, expected, bound + TINY[dtype] * (1 + v_each.abs().sum(2, keepdim=True)), WHY)
@@ -77,7 +77,7 @@ def check_forward(o, lse, q, k, v, causal, scale, case):
 
 
 def check_backward(gradients, q, k, v, o, lse, do, causal, scale, case):
-    """Against the PyTorch reference on the same o and lse, so that their own rounding does not count."""
+    """Compare with the PyTorch reference on the same o and lse, so that their rounding has no effect."""
     D, dtype, group = q.shape[-1], q.dtype, q.shape[1] // k.shape[1]
     u, tiny, total = UNIT[dtype], TINY[dtype], (max(q.shape[2], k.shape[2]) * group + 4) * ROUNDING
     expected = torch_reference.attention_backward(*wide(q, k, v, o, lse, do), causal, scale)
@@ -248,7 +248,7 @@ def test_it_saves_nothing_that_grows_with_the_square_of_the_length():
 
 
 def allocated(guard):
-    """The sizes of the tensors made, in elements (the interpreter makes empty ones), none with a stray store beside."""
+    """Return the sizes in elements of the allocated tensors, and check that no store goes outside them."""
     assert guard.overwritten() == 0
     return sorted(size for _, _, size in guard.buffers if size)
 
@@ -298,13 +298,13 @@ def test_causal_loads_only_the_tiles_that_some_query_sees(Lq, Lk):
         portable.backward(q, k, v, o, lse, do, True, 0.25, (True, False, False), config, config)
     seen = torch.ones(Lq, Lk, dtype=torch.bool).tril(Lk - Lq)
     tiles = torch.stack([torch.stack([part.any() for part in rows.split(16, dim=1)]) for rows in seen.split(32)])
-    key_loads = tiles.sum(0).repeat_interleave(16)[:Lk]  # one load for each tile of queries that sees it
+    key_loads = tiles.sum(0).repeat_interleave(16)[:Lk]  # one load per query tile that sees it
     query_loads = tiles.sum(1).repeat_interleave(32)[:Lq]
     for meter in (forward, queries):
         for x in (k, v):
             assert (meter.of(x).loads[0, 0] == key_loads[:, None].numpy()).all()
     assert (keys.of(q).loads[0, 0] == query_loads[:, None].numpy()).all()
-    assert (keys.of(do).loads[0, 0] == 1 + query_loads[:, None].numpy()).all()  # and once for delta
+    assert (keys.of(do).loads[0, 0] == 1 + query_loads[:, None].numpy()).all()  # one more load for delta
 
 
 def test_rows_too_far_apart_for_32_bits_within_a_tile_are_copied():

@@ -1,4 +1,4 @@
-"""The Hopper kernels: what operands they take and why not, that they build, and on a Hopper GPU that they are right."""
+"""Test the Hopper kernels: the operands that they accept, their builds and, on a Hopper GPU, their results."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from labs_helpers.measure.machine import this_machine
 
 on_hopper = pytest.mark.skipif(this_machine().architecture != "sm_90", reason="needs a Hopper GPU")
 with_its_gluon = pytest.mark.skipif(not hopper.gluon_fits(), reason="this Triton's Gluon is another")
-SHARED_LIMIT = 232_448  # bytes a program on sm_90
+SHARED_LIMIT = 232_448  # bytes per program on sm_90
 
 
 def half(*shape):
@@ -58,7 +58,7 @@ def test_a_triton_with_another_gluon_is_refused(monkeypatch):
 @with_its_gluon
 def test_what_they_can_take():
     assert why_not(Q, K, K, "sm_90") is None
-    assert why_not(half(2, 100, 4, 64).transpose(1, 2), K, K, "sm_90") is None  # as a projection leaves it
+    assert why_not(half(2, 100, 4, 64).transpose(1, 2), K, K, "sm_90") is None  # the layout after a projection
     assert why_not(*(half(1, 2, 5, 128)[..., :80] for _ in range(3)), "sm_90") is None
     assert why_not(Q.bfloat16(), K.bfloat16(), K.bfloat16(), "sm_90") is None
 
@@ -84,7 +84,7 @@ def test_a_group_is_divided_evenly_and_only_where_programs_are_few(group, progra
 def test_one_kv_head_for_all_query_heads_is_divided():
     assert parts_of_group(8, 51, 51, 132, False) == 2  # 8 · 51 steps become 4 · 51; with 4 parts, two waves of 2 · 51
     assert parts_of_group(8, 51, 102, 132, True) > 1
-    assert parts_of_group(2, 132, 2, 132, False) == 1  # the sums would cost more
+    assert parts_of_group(2, 132, 2, 132, False) == 1  # the sums would cost more than they save
     assert parts_of_group(1, 3, 100, 132, False) == 1 and parts_of_group(3, 600, 64, 132, False) == 1
 
 
@@ -96,7 +96,7 @@ def test_the_parts_of_a_group_are_kv_heads_to_the_backward_kernel(causal, monkey
     parts, (kv_heads, group_size, *_) = launch.parts, launch.sizes
     assert parts == 4 and (kv_heads, group_size) == (2 * parts, 4 // parts)
     assert launch.programs == 8 * 2 * 2 * parts and launch.sizes[6] == 2 * kv_heads and launch.sizes[8] == parts
-    assert launch.looks[3][0] == (2, 2, 900, 64) and launch.looks[5][0] == launch.looks[6][0] == (2, 8, 900, 64)
+    assert launch.layouts[3][0] == (2, 2, 900, 64) and launch.layouts[5][0] == launch.layouts[6][0] == (2, 8, 900, 64)
 
     def stand_in(q, k, v, o, lse, do, dq, dk, dv, work, scale):
         assert dq.shape == q.shape and dk.shape == dv.shape == (2, 8, 900, 64)
@@ -180,7 +180,7 @@ CONFIGS = [
 
 @with_its_gluon
 def test_every_configuration_builds_with_wgmma_and_tma():
-    """The CPU twin of what follows: ahead of time, in a process without the interpreter."""
+    """Build ahead of time in a process without the interpreter: the CPU counterpart of the tests below."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     environment["PYTHONPATH"] = str(Path(__file__).parents[2])
     answer = run(
@@ -193,11 +193,13 @@ def test_every_configuration_builds_with_wgmma_and_tma():
         assert (built["adds"] > 0) == (config["pass"] == "backward")
         assert (
             built["registers"] <= (168 if config.get("PER_SM", 1) == 1 else 80) and built["spills"] <= 160
-        )  # bytes of stack: a few, of what the masks need
+        )  # a few bytes of stack, which the masks need
 
 
 length = st.one_of(st.integers(1, 40), st.sampled_from([63, 64, 65, 127, 128, 129, 200, 257, 384, 700]))
-more = st.sampled_from([1024, 1025, 1300])  # keys: from 1,025 on the forward has three consumers for a head dim of 64
+more = st.sampled_from(
+    [1024, 1025, 1300]
+)  # keys; above 1,024 the forward kernel has three consumers for a head dim of 64
 
 
 @on_hopper
@@ -224,7 +226,9 @@ def test_they_are_right_for_any_size_that_they_take(B, Hkv, group, Lq, Lk, D, ca
     for tensor in (q, k, v, do):
         tensor.copy_(torch.randn(tensor.shape, generator=generator))
     q.mul_(factor)
-    assert plan(q, k, v, causal).kernel == ("decode" if Lq <= 16 else "hopper")  # the backward is Hopper's in any case
+    assert plan(q, k, v, causal).kernel == (
+        "decode" if Lq <= 16 else "hopper"
+    )  # the backward pass always uses the Hopper kernel
     with Guarded() as guard:
         o, lse = attention_forward(q, k, v, causal)
         dq, dk, dv = attention_backward(q, k, v, o, lse, do, causal)
@@ -235,7 +239,7 @@ def test_they_are_right_for_any_size_that_they_take(B, Hkv, group, Lq, Lk, D, ca
     wanted = torch_reference.attention_backward(*exact, o_exact, lse_exact, do.double(), causal)
     assert torch.equal(lse.isinf(), lse_exact.isinf())
     assert ((lse - lse_exact)[lse_exact.isfinite()].abs() <= 1e-5 * (1 + lse_exact[lse_exact.isfinite()].abs())).all()
-    # P and dS are rounded to the dtype before their products: a few units in its last place of the largest summand.
+    # P and dS are rounded before their products, so errors are a few units in the last place of the largest summand.
     unit = torch.finfo(dtype).eps
     for got, want in zip((o, dq, dk, dv), (o_exact, *wanted), strict=True):
         assert got.isfinite().all() and (got - want).abs().max() <= 4 * unit * max(want.abs().max(), factor)
@@ -252,14 +256,14 @@ def test_the_gradients_of_a_group_that_is_divided_are_right(B, L, D, causal):
     exact = [t.double() for t in (q, k, v)]
     o_exact, lse_exact = torch_reference.attention_forward(*exact, causal)
     wanted = torch_reference.attention_backward(*exact, o_exact, lse_exact, do.double(), causal)
-    for _ in range(3):  # launched as usual, then prepared
+    for _ in range(3):  # first an ordinary launch, then prepared ones
         for got, want in zip(launch(q, k, v, o, lse, do, D**-0.5), wanted, strict=True):
             assert got.is_contiguous() and (got - want).norm() <= 2e-3 * want.norm()
 
 
 @on_hopper
 def test_a_counter_is_left_at_zero_whatever_the_next_launch_is():
-    """In streams side by side and in graphs; the last has fewer tiles than there are SMs, and no counter."""
+    """Run in parallel streams and in graphs; the last case has fewer tiles than SMs and needs no counter."""
     given = [
         [torch.randn(2, h, n, 64, device="cuda").half() for _ in range(3)] for h, n in ((40, 700), (70, 300), (3, 300))
     ]
@@ -281,7 +285,7 @@ def test_a_counter_is_left_at_zero_whatever_the_next_launch_is():
 
 @on_hopper
 def test_many_tiles_a_program_and_repeated_launches_agree():
-    """Persistent programs reuse their buffers: a race would make the runs differ. dQ's order of additions varies."""
+    """Persistent programs reuse buffers, so a race would make runs differ. Only dQ's order of additions may vary."""
     q, k, v, do = (torch.randn(4, 16, 2000, 64, device="cuda").half() for _ in range(4))
     o, lse = attention_forward(q, k, v, True)
     first = attention_backward(q, k, v, o, lse, do, True)

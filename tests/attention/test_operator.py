@@ -1,4 +1,4 @@
-"""flash_attention under torch.compile, export, checkpoints, autocast and FSDP is what it is when called directly."""
+"""Test that flash_attention gives the same results under torch.compile, export, checkpoints, autocast and FSDP."""
 
 import os
 import re
@@ -42,7 +42,7 @@ def operands(B, H, Hkv, Lq, Lk, D, dtype=torch.float32) -> list[Tensor]:
 
 
 def results(function, *inputs: Tensor) -> list[Tensor]:
-    """The function's result and the gradients of its sum of squares."""
+    """Return the function's result and the gradients of its sum of squares."""
     leaves = [x.detach().clone().requires_grad_() for x in inputs]
     result = function(*leaves)
     return [result, *torch.autograd.grad(result.float().square().sum(), leaves)]
@@ -54,7 +54,7 @@ def assert_equal(these: list[Tensor], those: list[Tensor], tolerance=0.0):
 
 
 class Block(nn.Module):
-    """Attention as a Transformer has it: grouped heads, transposed operands."""
+    """Attention as in a Transformer, with grouped heads and transposed operands."""
 
     def __init__(self, attention=flash_attention):
         super().__init__()
@@ -114,7 +114,7 @@ def test_a_block_in_one_graph_of_any_length_equals_the_direct_one():
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs g++")
 @pytest.mark.skipif(" " in torch.__file__, reason="inductor cannot build in a path with a space")
-@pytest.mark.filterwarnings("ignore:TensorFloat32:UserWarning")  # on a GPU inductor would rather round
+@pytest.mark.filterwarnings("ignore:TensorFloat32:UserWarning")  # on a GPU inductor recommends TF32
 def test_a_block_through_inductor():
     block, x = block_and_input()
     call = torch.compile(block, fullgraph=True)
@@ -172,7 +172,7 @@ def test_a_selective_checkpoint_can_keep_attention_and_compute_the_rest_again():
 )
 def test_autocast_casts_as_for_scaled_dot_product_attention(wrap, function):
     q, k, v = operands(*SHAPES[1])
-    inputs = [q, k.detach().half(), v]  # autocast makes one dtype of two
+    inputs = [q, k.detach().half(), v]  # autocast casts both dtypes to one
     with torch.autocast(HERE.device, dtype=torch.float16):
         found = results(wrap(function), *inputs)
         expected = results(partial(scaled_dot_product_attention, enable_gqa=True), *inputs)

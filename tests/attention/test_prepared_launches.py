@@ -1,5 +1,4 @@
-"""Attention's prepared launches hand the launcher what the usual ones do: Triton's real launch code, with a stand-in
-for the CUDA driver behind it."""
+"""Attention's prepared launches pass the same arguments as ordinary ones to Triton's launcher, over a fake driver."""
 
 import json
 import os
@@ -39,6 +38,6 @@ def test_the_launcher_gets_the_same_arguments_forward_backward_and_in_a_decode()
         "decode of 5, one part, forward": 1,
     }
     assert answer["prepared"] == 1
-    # Of two scales and two streams each its own; 1,299 more are not all remembered, and the operands are gone.
+    # Two scales and two streams have separate entries; of 1,299 more, not all are kept, and no operand is kept alive.
     assert answer["forward, differ"] == answer["backward, differ"] == 3
     assert all(0 < bound <= 1024 for bound in answer["bound"]) and answer["kept alive"] == 0

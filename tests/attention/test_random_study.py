@@ -1,4 +1,4 @@
-"""The study at random shapes: the shapes, that what is wrong is not timed, resuming, and what its report shows."""
+"""Test the study at random shapes: the shapes, the rejection of wrong results, resuming and the report."""
 
 import dataclasses
 import itertools
@@ -77,7 +77,7 @@ def test_it_goes_on_where_it_was_ended(tmp_path):
 
 
 def invented() -> pandas.DataFrame:
-    """Records in the shape that a run on a GPU has, with made-up numbers."""
+    """Return records like those of a run on a GPU, with made-up numbers."""
     rows = []
     for index, (shape, graph) in enumerate(itertools.product(random_shapes(30, 7), (False, True))):
         for direction in ("forward",) if shape.kind == "decode" else ("forward", "backward"):

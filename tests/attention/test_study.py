@@ -1,4 +1,4 @@
-"""The study measures what is right and nothing else; its table and figures draw what is recorded."""
+"""Test that the study times only right results and that its table and figures show the records."""
 
 import itertools
 import sys
@@ -21,7 +21,7 @@ RATES = {study.OURS: 620, study.FLASH: 350, study.CUDNN: 600, study.FLEX: 420, s
 
 
 def speed(name, direction, L, D, causal, rate, dtype="float16", graph=False):
-    """A record such as the study would make where `name` reaches `rate` TFLOP/s, less at short lengths."""
+    """Return a record of `name` at `rate` TFLOP/s, with lower rates at short lengths."""
     B, H = study.TOKENS // L, study.WIDTH // D
     ms = study.flops(direction, B, H, L, D, causal) / (rate * (1 - 300 / (L + 1000))) / 1e9
     return {
@@ -47,7 +47,7 @@ def speed(name, direction, L, D, causal, rate, dtype="float16", graph=False):
 
 
 def invented() -> list[dict]:
-    """Records of every kind in the shape that a run on a GPU has, with made-up numbers."""
+    """Return records of every kind like those of a run on a GPU, with made-up numbers."""
     shapes = list(itertools.product(study.DIRECTIONS, study.LENGTHS, study.HEAD_DIMS, (True, False)))
     records = [
         speed(name, direction, L, D, causal, rate * (0.85 if causal else 1) * (0.8 if D == 64 else 1), dtype)
@@ -338,7 +338,7 @@ def test_what_is_missing_is_not_drawn_and_nothing_at_all_is_an_error(rows):
     for draw, kind in ((charts.draw_memory, "memory"), (charts.draw_error, "error")):
         with pytest.raises(ValueError, match=f"no records of the kind '{kind}'"):
             draw(rows[rows["kind"] == "speed"])
-    with pytest.raises(ValueError, match="of is 'dp'; one of o, dq, dk, dv was measured"):
+    with pytest.raises(ValueError, match="of is 'dp'; expected one of o, dq, dk, dv"):
         charts.draw_error(rows, "dp")
 
 

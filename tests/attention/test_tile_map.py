@@ -1,4 +1,4 @@
-"""What a mask asks for, tile by tile."""
+"""Test the tiles that a mask needs."""
 
 from labs_helpers.attention.tile_map import MASKED, SKIPPED, WHOLE, tile_states, visible
 

@@ -1,1 +1,1 @@
-"""The kernels behind `flash_attention`: portable ones, and those for Hopper."""
+"""The kernels of `flash_attention`: portable kernels, kernels for Hopper, and kernels for decoding."""

@@ -1,4 +1,4 @@
-"""Launch the decode kernels: up to 16 queries a head, any strides, and into how many parts the keys are split."""
+"""Launch the decode kernels, for up to 16 queries per head and any strides, and choose the number of key splits."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from labs_helpers.measure.machine import this_machine
 
 LOG2_E = math.log2(math.e)
 MOST_QUERIES = 16
-MOST_SPLITS = 128  # what one program of join_kernel holds in registers
-MOST_ROWS = 64  # a tile's rows; more go to further programs, which find K and V in L2
-# Fitted to 50 shapes on an H200, where they come within 3% of the best number of splits on average: a program's start
-# and the second kernel cost as much as so many blocks of keys; a last wave that is not full takes this share or more
-# of a full one's time, because fewer programs share the memory.
+MOST_SPLITS = 128  # one program of join_kernel keeps this many in registers
+MOST_ROWS = 64  # rows per tile; more rows go to further programs, which read K and V from L2
+# Fitted to 50 shapes on an H200, where the choice is within 3% of the best number of splits on average. FILL and JOIN
+# are the costs of a program's start and of the second kernel, in blocks of keys. A last wave that is not full takes at
+# least LAST_WAVE of a full wave's time, because fewer programs share the memory.
 FILL, JOIN, LAST_WAVE = 2, 3, 0.9
 
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """BLOCK_N keys a step, num_warps and num_stages as in Config; `programs` of it that one SM runs at a time."""
+    """BLOCK_N keys per step, num_warps and num_stages as in Config, and the number of programs that one SM runs."""
 
     BLOCK_N: int
     num_warps: int
@@ -35,8 +35,8 @@ class DecodeConfig:
     programs: int
 
 
-# Family → (head dim up to 64, up to 128) in 16-bit floats. Compiled, not measured: 64 KB and more of loads in flight
-# an SM on sm_90, a single buffer on sm_75, which has no asynchronous copies.
+# Family → (head dim up to 64, up to 128) in 16-bit floats. Compiled, not measured: at least 64 KB of loads in flight
+# per SM on sm_90; a single buffer on sm_75, which has no asynchronous copies.
 CONFIGS = {
     "sm_75": (DecodeConfig(64, 4, 2, 3), DecodeConfig(32, 4, 2, 2)),
     "sm_80": (DecodeConfig(64, 4, 3, 3), DecodeConfig(32, 4, 3, 3)),
@@ -50,9 +50,9 @@ _INTERPRETED = DecodeConfig(64, 4, 1, 1)
 
 
 def why(q) -> str | None:
-    """Why these kernels take valid operands with this q; None where the others do. The one place of the rule."""
+    """Return why these kernels handle valid operands with this q, or None if other kernels do."""
     if q.dtype in (torch.float16, torch.bfloat16) and q.shape[2] <= MOST_QUERIES:
-        return f"{q.shape[2]} of at most {MOST_QUERIES} queries a head, in 16-bit floats: the keys are split instead"
+        return f"{q.shape[2]} of at most {MOST_QUERIES} queries per head, in 16-bit floats: the keys are split instead"
     return None
 
 
@@ -66,11 +66,11 @@ def decode_config(D: int, rows: int, architecture: str | None) -> DecodeConfig:
 
 @functools.lru_cache(4096)
 def choose_splits(programs: int, blocks: int, slots: int) -> int:
-    """Into how many parts `blocks` blocks of keys are cut, where `programs` programs each would take them all and
-    `slots` of them run at a time: that of the fewest steps, and of these the fewest parts.
+    """Return the number of parts into which to split `blocks` blocks of keys: the fewest steps, then the fewest parts.
 
-    A part's program takes FILL + its blocks steps, a wave of `slots` programs as long as one of them (the last wave as
-    much of that as is filled, and at least LAST_WAVE), and the join of more than one part JOIN steps.
+    Without a split, `programs` programs would each process all blocks; `slots` programs run at a time. A program takes
+    FILL steps plus one per block. A wave of `slots` programs takes as long as one program, and a partly filled last
+    wave takes its filled share of that, but at least LAST_WAVE. Joining several parts takes JOIN steps.
     """
 
     def steps(splits: int) -> float:
@@ -86,8 +86,11 @@ _prepared: dict[tuple, tuple[PreparedLaunch, ...]] = {}
 
 
 class DecodeLaunch:
-    """The decode kernels for q, k and v of one look on one device: the first call goes through Triton, the others to
-    what it prepared (see compile/prepared_launch.py). It keeps no operand alive."""
+    """Launch the decode kernels for q, k and v with fixed shapes, strides and dtypes, on one device.
+
+    The first call goes through Triton; later calls reuse its prepared launch (see compile/prepared_launch.py). Keeps no
+    reference to an operand.
+    """
 
     def __init__(self, q, k, v, causal: bool, config: DecodeConfig, splits: int | None):
         (B, H, Lq, D), (Hkv, Lk) = q.shape, k.shape[1:3]
@@ -104,25 +107,25 @@ class DecodeLaunch:
         self.like_q = q.stride() == (H * Lq * D, Lq * D, D, 1)
         self.like_lse = (B, H, Lq), (H * Lq, Lq, 1)
         self.strides = (*q.stride(), *k.stride(), *v.stride())
-        # One query sees every key. The products of float32 are not rounded.
+        # A single query sees every key, so it needs no mask. "ieee": float32 products are not rounded to TF32.
         self.constants = (D, bool(causal) and Lq > 1, "ieee", block_d, block_r, config.BLOCK_N, self.splits > 1)
         self.options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
         self.join = (self.rows, self.splits, D, block_d, 1 << (self.splits - 1).bit_length())
-        # No size is compiled in, so a cache of keys that grows by a token a step finds its kernels prepared.
-        looks = tuple((t.dtype, t.device, t.data_ptr() % 16) for t in (q, k, v))
-        self.look = (looks, self.strides, self.constants, config, self.join[2:])
+        # Sizes are not compile-time constants, so a key cache that grows by one token per step reuses prepared kernels.
+        operands = tuple((t.dtype, t.device, t.data_ptr() % 16) for t in (q, k, v))
+        self.key = (operands, self.strides, self.constants, config, self.join[2:])
 
     def __call__(self, q, k, v, scale: float):
-        """(o, lse) of operands that look like those that it was made for; scale ≥ 0."""
+        """Return (o, lse) for operands with this launch's shapes, strides and dtypes; scale ≥ 0."""
         o = torch.empty_like(q) if self.like_q else q.new_empty(self.shape)
         lse = torch.empty_strided(*self.like_lse, dtype=torch.float32, device=q.device)
-        # o, m and l of the parts in one allocation; what one split does not touch
+        # One allocation holds o, m and l of all parts; a single split does not use it.
         parts, ends = lse, (0, 0)
         if self.splits > 1:
             each = self.splits * self.rows
             parts = torch.empty_strided((each * (self.shape[3] + 2),), (1,), dtype=torch.float32, device=q.device)
             ends = (each * self.shape[3], each * (self.shape[3] + 1))
-        ready = _prepared.get(self.look)
+        ready = _prepared.get(self.key)
         if ready is None or not ready[0].fits():
             self._usual(q, k, v, o, lse, parts, ends, scale)
             return o, lse
@@ -140,17 +143,17 @@ class DecodeLaunch:
         kernels = [decode_kernel[(self.programs,)](q, k, v, o, lse, *at, *numbers, **self.options)]
         if self.splits > 1:
             kernels.append(join_kernel[(self.rows,)](*at, o, lse, *self.join, num_warps=4))
-        if self.look not in _prepared and not hooked():
+        if self.key not in _prepared and not hooked():
             ready = tuple(prepare(kernel) for kernel in kernels)
             if None not in ready:
-                _prepared[self.look] = ready
+                _prepared[self.key] = ready
 
 
 def launch_for(q, k, v, causal: bool, config: DecodeConfig | None = None, splits: int | None = None):
-    """What computes (o, lse) of (q, k, v, scale) for valid operands that look like these.
+    """Return a function (q, k, v, scale) → (o, lse) for valid operands with these shapes, strides and dtypes.
 
-    splits: at most so many parts of the keys, whole blocks each, and at most MOST_SPLITS; by default `choose_splits`.
-    The parts are joined in one order: the result is the same, bit for bit, every time.
+    splits: the largest number of parts of the keys, in whole blocks, at most MOST_SPLITS; by default `choose_splits`.
+    The parts are joined in a fixed order, so the result has the same bits every time.
     """
     rows = q.shape[1] // k.shape[1] * q.shape[2]
     config = config or decode_config(q.shape[-1], rows, this_machine().architecture)
@@ -161,7 +164,7 @@ def launch_for(q, k, v, causal: bool, config: DecodeConfig | None = None, splits
         if scale >= 0 and not copied:
             return ready(q, k, v, scale)
         if scale < 0:
-            q, scale = -q, -scale  # the same scores; the kernel takes the maximum before it scales
+            q, scale = -q, -scale  # gives the same scores; the kernel takes the maximum before it scales
         k, v = portable.within_tiles(k, v)
         return DecodeLaunch(q, k, v, causal, config, splits)(q, k, v, scale)
 
@@ -169,6 +172,8 @@ def launch_for(q, k, v, causal: bool, config: DecodeConfig | None = None, splits
 
 
 def forward(q, k, v, causal: bool, scale: float, config: DecodeConfig | None = None, splits: int | None = None):
-    """(o, lse) of valid operands, launched as if for the first time; o (B, H, Lq, D) contiguous, lse (B, H, Lq)
-    float32. config, splits: as for `launch_for`."""
+    """Return (o, lse) for valid operands with a new launch: o, (B, H, Lq, D), contiguous, lse, (B, H, Lq), in float32.
+
+    config, splits: as in `launch_for`.
+    """
     return launch_for(q, k, v, causal, config, splits)(q, k, v, scale)

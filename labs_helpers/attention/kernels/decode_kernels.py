@@ -1,8 +1,8 @@
-"""Attention for a few queries over many keys: the keys are split over programs, and what they find is joined.
+"""Attention of a few queries to many keys: several programs share the keys of a head, and their parts are merged.
 
-With one query a head there is one tile of rows a K/V head, too few programs for a GPU, and the time is that of reading
-K and V once. So a program takes one K/V head, a part of its keys, and all query rows that read this head together: the
-group's heads × queries, in one tile. Dao et al., Flash-Decoding for long-context inference, 2023.
+With one query per head there is only one tile of rows per K/V head, which is too few programs for a GPU; the time is
+that of reading K and V once. A program therefore takes one part of the keys of one K/V head, and all query rows that
+read this head (the group's heads × queries) in one tile. Dao et al., Flash-Decoding for long-context inference, 2023.
 """
 
 # ruff: noqa: E741 - l is the paper's name for the running sum
@@ -12,7 +12,7 @@ import triton.language as tl
 from labs_helpers.attention.kernels.portable_forward import attend, tile_of
 
 
-# No size decides how a tile is read: one build for all of them.
+# The sizes do not affect how a tile is loaded, so one build serves all of them.
 @triton.jit(do_not_specialize=["group", "Hkv", "Lq", "Lk", "keys_a_split", "splits", "tiles", "all_heads"])
 def decode_kernel(
     q_ptr,
@@ -52,12 +52,12 @@ def decode_kernel(
     BLOCK_N: tl.constexpr,
     SPLIT: tl.constexpr,
 ):
-    """BLOCK_R of the group · Lq rows of one K/V head against keys [split, split + 1) · keys_a_split, a multiple of
-    BLOCK_N. Programs are counted by tile of rows, which share their keys, then by split, then by K/V head of the batch.
+    """Compute BLOCK_R of the group · Lq rows of one K/V head for keys [split, split + 1) · keys_a_split.
 
-    With SPLIT a row's part is stored: m, the largest score · scale · log2(e), and l = Σ exp2(s − m), float32
-    (splits, B · H · Lq); o = Σ exp2(s − m)·v, float32 (splits, B · H · Lq, D). Without it there is one split, and its
-    o (B, H, Lq, D) and lse (B, H, Lq) are the result. scale_log2 ≥ 0 is scale · log2(e).
+    keys_a_split is a multiple of BLOCK_N. Program numbers go by row tile (tiles share keys), then by split, then by K/V
+    head of the batch. With SPLIT, the kernel stores each row's part in float32: m, the largest score · scale · log2(e),
+    and l = Σ exp2(s − m), both (splits, B · H · Lq), and o = Σ exp2(s − m)·v, (splits, B · H · Lq, D). Without it there
+    is one split, and o (B, H, Lq, D) and lse (B, H, Lq) are the result. scale_log2 ≥ 0 is scale · log2(e).
     """
     program = tl.program_id(0)
     tile, split, head = program % tiles, program // tiles % splits, (program // tiles // splits).to(tl.int64)
@@ -76,7 +76,7 @@ def decode_kernel(
     m = tl.full((BLOCK_R,), float("-inf"), dtype=tl.float32)
     l = tl.zeros((BLOCK_R,), dtype=tl.float32)
 
-    # Of this split's keys those before `whole` are seen by every row, in full tiles.
+    # Every row sees all of this split's keys before `whole`, which are full tiles.
     start = split * keys_a_split
     stop = tl.minimum(start + keys_a_split, Lk)
     seen_by_all = tl.maximum(1 + Lk - Lq, 0) if CAUSAL else Lk
@@ -90,7 +90,7 @@ def decode_kernel(
         D, BLOCK_D, BLOCK_N, CAUSAL, PRECISION, True,
     )  # fmt: skip
 
-    rows = head * group * Lq + inside  # of (B, H, Lq): a group's heads lie one behind the other
+    rows = head * group * Lq + inside  # in (B, H, Lq); a group's heads are consecutive
     if SPLIT:
         rows += split * (tl.cast(all_heads, tl.int64) * group * Lq)
         tl.store(part_m_ptr + rows, m, mask=exists)
@@ -116,11 +116,11 @@ def join_kernel(
     BLOCK_D: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
-    """o and lse of one row from its parts: `merge` of lab 04, exercise 2, over all parts at once.
+    """Compute o and lse of one row from its parts, with the formula of `merge` (lab 04, exercise 2).
 
-    It is associative, so two by two or all together is the same: the maximum over the parts; each part's factor, which
-    turns its exp2(s − m_part) into exp2(s − m), 0 for a part that has seen no key; l and o are sums of what the factors
-    rescale. BLOCK_S ≥ splits; one program a row of (B, H, Lq).
+    Merging is associative, so all parts can be merged in one step. The kernel takes the maximum over the parts and each
+    part's factor, which turns exp2(s − m_part) into exp2(s − m) and is 0 for a part that has seen no key. l and o are
+    the sums of the rescaled parts. BLOCK_S ≥ splits; one program per row of (B, H, Lq).
     """
     row = tl.program_id(0).to(tl.int64)
     s, d = tl.arange(0, BLOCK_S), tl.arange(0, BLOCK_D)

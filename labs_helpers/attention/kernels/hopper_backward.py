@@ -1,13 +1,13 @@
-"""FlashAttention backward for Hopper, written in Gluon: one kernel, five matrix products a tile.
+"""FlashAttention backward for Hopper in Gluon: one kernel with five matrix products per tile.
 
-A program has a tile of 128 keys of one K/V head and goes through the queries that see them, of all query heads of its
-group or, where that makes too few programs, of a part of them. One warp loads tiles of q and dO with
-their rows' statistics by TMA; two warpgroups have 64 keys each, with dK and dV in registers. All products are
-transposed, so that P and dS come out of one product in the registers in which the next one takes them:
+A program takes a tile of 128 keys of one K/V head and loops over the queries that see them, in all query heads of the
+group, or in a part of them if there would be too few programs. One warp loads tiles of q and dO with their rows'
+statistics by TMA. Two warpgroups compute 64 keys each and keep dK and dV in registers. All products are transposed, so
+the registers that hold P and dS after one product are those from which the next product reads them:
 
     Sᵀ = K·qᵀ      dPᵀ = V·dOᵀ      dV += Pᵀ·dO      dK += dSᵀ·q      dQ += dS·K
 
-Only dS goes through shared memory: dQ is a sum over all 128 keys, and each warpgroup computes half of its columns.
+Only dS goes through shared memory, because dQ is a sum over all 128 keys; each warpgroup computes half of its columns.
 TMA adds the result to dQ in memory, in float32, while the next products run.
 """
 
@@ -28,26 +28,26 @@ from labs_helpers.attention.kernels.hopper_ring import Ring, add_shared_to_globa
 
 @aggregate
 class Problem:
-    """Sizes, and which keys this program has. c = scale · log2(e). Programs are counted in groups of `head_group` K/V
-    heads, whose q, dO and dQ fit into L2 together; within a group the first keys, which most queries see, come first.
+    """Sizes, and the keys of this program; c = scale · log2(e).
 
-    Where a group of query heads is divided into `parts`, each part counts as a K/V head with a dK and dV of its own;
-    K and V themselves are those of head // parts.
+    Programs are numbered in groups of `head_group` K/V heads, whose q, dO and dQ fit into L2 together. Within a group,
+    the first keys, which most queries see, come first. If a group of query heads is divided into `parts`, each part
+    counts as a K/V head with its own dK and dV, and reads K and V of head // parts.
     """
 
-    kv_heads: gl.tensor  # of one batch entry, each part one
-    group_size: gl.tensor  # query heads a K/V head
+    kv_heads: gl.tensor  # per batch entry; each part counts as one
+    group_size: gl.tensor  # query heads per K/V head
     Lq: gl.tensor
     Lk: gl.tensor
-    q_blocks: gl.tensor  # blocks of BLOCK_M queries a head
-    tiles_n: gl.tensor  # tiles of BLOCK_N keys a head
+    q_blocks: gl.tensor  # blocks of BLOCK_M queries per head
+    tiles_n: gl.tensor  # tiles of BLOCK_N keys per head
     all_kv_heads: gl.tensor  # of the whole batch
     head_group: gl.tensor
     parts: gl.tensor
     c: gl.tensor
     scale: gl.tensor
     CAUSAL: gl.constexpr
-    RAGGED: gl.constexpr  # the last tile of keys sticks out
+    RAGGED: gl.constexpr  # the last key tile extends past Lk
 
     @gluon.constexpr_function
     def __init__(
@@ -73,7 +73,7 @@ class Problem:
 
     @gluon.jit
     def place(self):
-        """(tile of keys, K/V head of the whole batch) of this program."""
+        """Return (key tile, K/V head in the whole batch) of this program."""
         program = gl.program_id(0)
         group = program // (self.head_group * self.tiles_n)
         first = group * self.head_group
@@ -83,7 +83,7 @@ class Problem:
 
     @gluon.jit
     def first_block(self, first_key, BLOCK_M: gl.constexpr):
-        """The first block of queries that sees a key from first_key on."""
+        """Return the first block of queries that sees first_key or a later key."""
         first = 0
         if self.CAUSAL:
             first = max(first_key - (self.Lk - self.Lq), 0) // BLOCK_M
@@ -91,7 +91,7 @@ class Problem:
 
     @gluon.jit
     def first_whole_block(self, first_key, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr):
-        """The first block of queries that sees all keys of the tile; none where the tile sticks out."""
+        """Return the first block of queries that sees all keys of the tile; none if the tile extends past Lk."""
         first = self.first_block(first_key + BLOCK_N - 1 + BLOCK_M - 1, BLOCK_M)
         if self.RAGGED:
             if first_key + BLOCK_N > self.Lk:
@@ -100,15 +100,18 @@ class Problem:
 
     @gluon.jit
     def block(self, turn, tile):
-        """The block of queries in the turn-th turn. Without a mask tiles start apart, so that they seldom add to the
-        same rows of dQ at the same time; with one they do so anyhow."""
+        """Return the block of queries in the turn-th turn.
+
+        Without a mask, key tiles start at different blocks so that they seldom add to the same rows of dQ at the same
+        time. With a mask they start at different blocks anyway.
+        """
         if not self.CAUSAL:
             turn = (turn + 2 * tile) % self.q_blocks
         return turn
 
     @gluon.jit
     def masked(self, x, first_key, first_row, layout: gl.constexpr):
-        """xᵀ, keys by queries, with −inf where the query does not see the key."""
+        """Return xᵀ, (keys, queries), with −inf where the query does not see the key."""
         ROWS: gl.constexpr = x.type.shape[0]
         BLOCK_M: gl.constexpr = x.type.shape[1]
         keys = first_key + gl.arange(0, ROWS, gl.SliceLayout(1, layout))
@@ -121,7 +124,7 @@ class Problem:
 
 @aggregate
 class Shared:
-    """What the warps share: K and V of the tile, rings of q and dO with their statistics, dS (twice), dQ."""
+    """Shared memory of the warps: K and V of the tile, rings of q and dO with their statistics, two dS buffers, dQ."""
 
     k: gl.shared_memory_descriptor
     v: gl.shared_memory_descriptor
@@ -142,7 +145,7 @@ class Shared:
 
 @gluon.jit
 def load(q_desc, do_desc, stats_desc, k_desc, v_desc, shared, problem, first_delta):
-    """The loading warp: K and V once, then q with −lse/scale and dO with −delta, block by block."""
+    """Run the loading warp: load K and V once, then q with −lse/scale and dO with −delta, block by block."""
     BLOCK_M: gl.constexpr = q_desc.block_type.shape[2]
     D: gl.constexpr = q_desc.block_type.shape[3]
     CONSUMERS: gl.constexpr = shared.k.type.shape[0]
@@ -197,7 +200,7 @@ def one_block(
     acc_layout: gl.constexpr,
     dq_layout: gl.constexpr,
 ):
-    """All five products of one block of queries and this warpgroup's keys."""
+    """Compute all five products of one block of queries and this warpgroup's keys."""
     CONSUMERS: gl.constexpr = shared.k.type.shape[0]
     ROWS: gl.constexpr = shared.k.type.shape[3]
     D: gl.constexpr = shared.k.type.shape[4]
@@ -207,7 +210,7 @@ def one_block(
     stage = shared.q_ring.stage(step)
     q, do = shared.q_ring.buffer(step), shared.do_ring.buffer(step)
     k, v = shared.k.index(me).reshape([ROWS, D]), shared.v.index(me).reshape([ROWS, D])
-    # Sums need not start at 0: with −lse/scale and −delta the products below come out as S − lse/scale and dP − delta.
+    # Accumulators start at −lse/scale and −delta, so the products below give S − lse/scale and dP − delta.
     shared.q_ring.wait_full(step)
     s = shared.lse.index(stage).reshape([BLOCK_M]).load(gl.SliceLayout(0, layout))
     shared.do_ring.wait_full(step)
@@ -223,7 +226,7 @@ def one_block(
     dv = warpgroup_mma(p_operand, do, dv, is_async=True)
     dp = warpgroup_mma_wait(1, (dp,))
     ds = (p * dp).to(q.dtype)
-    # Two buffers for dS: a warpgroup that is one block ahead must not write over what the other still multiplies.
+    # dS has two buffers: a warpgroup that is one block ahead must not overwrite data that the other still reads.
     half = (step & 1) * CONSUMERS
     shared.ds.index(half + me).store(ds)
     fence_async_shared()
@@ -238,7 +241,7 @@ def one_block(
     dk, dv, dq, p_operand, ds_operand = warpgroup_mma_wait(0, (dk, dv, dq, p_operand, ds_operand))
     shared.q_ring.release(step)
     shared.do_ring.release(step)
-    tma.store_wait(0)  # the block before has been read out of the buffer
+    tma.store_wait(0)  # TMA has read the previous block from the buffer
     shared.dq.index(me).store(dq)
     fence_async_shared()
     add_shared_to_global(dq_desc, [dq_row + block * BLOCK_M, me * COLUMNS], shared.dq.index(me))
@@ -247,7 +250,7 @@ def one_block(
 
 @gluon.jit
 def consume(me: gl.constexpr, dk_desc, dv_desc, dq_desc, shared, problem):
-    """Warpgroup `me`: its 64 keys against all queries that see them."""
+    """Run warpgroup `me`: process its 64 keys and all queries that see them."""
     CONSUMERS: gl.constexpr = shared.k.type.shape[0]
     ROWS: gl.constexpr = shared.k.type.shape[3]
     D: gl.constexpr = shared.k.type.shape[4]
@@ -268,7 +271,7 @@ def consume(me: gl.constexpr, dk_desc, dv_desc, dq_desc, shared, problem):
     for i in range(0, problem.group_size):
         head = (batch * problem.kv_heads + kv_head) * problem.group_size + i
         dq_row = head * problem.q_blocks * BLOCK_M
-        if problem.CAUSAL or problem.RAGGED:  # a loop that never runs would cost registers all the same
+        if problem.CAUSAL or problem.RAGGED:  # even a loop that never runs would cost registers
             for turn in range(first, whole):
                 dk, dv = one_block(
                     me,
@@ -306,7 +309,7 @@ def consume(me: gl.constexpr, dk_desc, dv_desc, dq_desc, shared, problem):
             )
             step += 1
     tma.store_wait(0)
-    # This warpgroup alone reads its part of V, and has done so: dV and then dK leave through it.
+    # Only this warpgroup reads its part of V, and it has finished; dV and then dK are stored through this buffer.
     out = shared.v.index(me)
     out.reshape([ROWS, D]).store(dv.to(dv_desc.dtype))
     fence_async_shared()
@@ -332,7 +335,7 @@ SIZES = ["kv_heads", "group_size", "Lq", "Lk", "q_blocks", "tiles_n", "all_kv_he
 SIZES += ["first_delta"]
 
 
-@gluon.jit(do_not_specialize=SIZES)  # a size of 1 stays a number that a Problem can hold
+@gluon.jit(do_not_specialize=SIZES)  # keeps a size of 1 a run-time value, which a Problem can hold
 def hopper_backward_kernel(
     q_desc,
     do_desc,
@@ -358,11 +361,14 @@ def hopper_backward_kernel(
     CAUSAL: gl.constexpr,
     RAGGED: gl.constexpr,
 ):
-    """Descriptors of (B, H, L, D) tensors: q and dO in blocks of BLOCK_M rows; K, V, dK, dV of 64. stats: float32,
-    BLOCK_M a row, one row a block of queries: −lse/scale (−inf for a row without keys or past the end) of all heads,
-    then from row first_delta on −delta. dq: float32, one row a query, every head padded to whole blocks; 0 at launch,
-    then dQ/scale. RAGGED: Lk is no multiple of 128. See Problem for the sizes; dK and dV have kv_heads heads, K and V
-    kv_heads // parts. Launch with num_warps=4 and one program a tile of 128 keys and head of dK."""
+    """Compute dK, dV and dQ/scale; arguments are descriptors of (B, H, L, D) tensors.
+
+    q and dO have blocks of BLOCK_M rows, K, V, dK and dV blocks of 64. stats: float32, one row of BLOCK_M per block of
+    queries: −lse/scale of all heads (−inf for a row without keys or past the end), then −delta from row first_delta on.
+    dq: float32, one row per query, every head padded to whole blocks; 0 at launch, dQ/scale at the end. RAGGED: Lk is
+    not a multiple of 128. See Problem for the sizes; dK and dV have kv_heads heads, K and V kv_heads // parts. Launch
+    with num_warps=4 and one program per tile of 128 keys and head of dK.
+    """
     CONSUMERS: gl.constexpr = 2
     BLOCK_M: gl.constexpr = q_desc.block_type.shape[2]
     ROWS: gl.constexpr = k_desc.block_type.shape[2]

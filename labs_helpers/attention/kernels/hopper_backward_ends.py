@@ -1,4 +1,4 @@
-"""What runs before and after the Hopper backward kernel: the rows' statistics and a zeroed dQ, then dQ's rounding."""
+"""Kernels before and after the Hopper backward kernel: the rows' statistics and a zeroed dQ, then dQ's rounding."""
 
 import triton
 import triton.language as tl
@@ -28,10 +28,10 @@ def prepare_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):
-    """−lse/scale and −delta of a block of queries, delta = rowsum(o∘do), and zeros for its part of dq.
+    """Store −lse/scale and −delta of a block of queries, with delta = rowsum(o∘do), and zeros in its part of dq.
 
-    stats: (2 · B · H · q_blocks, BLOCK_M) float32, delta from row first_delta on. A row that sees no key, or lies
-    past the end, gets −inf, which makes its P zero. lse: (B, H, L) contiguous. One program a block and head.
+    stats: (2 · B · H · q_blocks, BLOCK_M) float32, with delta from row first_delta on. A row that sees no key or is
+    past the end gets −inf, which makes its P zero. lse: (B, H, L), contiguous. One program per block and head.
     """
     block, head = tl.program_id(0) % q_blocks, (tl.program_id(0) // q_blocks).to(tl.int64)
     rows = block * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -52,8 +52,10 @@ def prepare_kernel(
 
 @triton.jit(do_not_specialize=["H", "L", "q_blocks"])
 def round_kernel(sum_ptr, dq_ptr, H, L, q_blocks, scale, D, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr):
-    """dq = scale · sum, rounded once. sum: float32, each head padded to q_blocks · BLOCK_M rows of BLOCK_D; dq:
-    (B, H, L, D) contiguous. One program a block and head."""
+    """Store dq = scale · sum, rounded once, with one program per block and head.
+
+    sum: float32, each head padded to q_blocks · BLOCK_M rows of BLOCK_D. dq: (B, H, L, D), contiguous.
+    """
     block, head = tl.program_id(0) % q_blocks, (tl.program_id(0) // q_blocks).to(tl.int64)
     places = tl.arange(0, BLOCK_M)
     rows = block * BLOCK_M + places

@@ -1,11 +1,12 @@
-"""FlashAttention forward for Hopper, written in Gluon: what Triton's compiler would otherwise decide stands here.
+"""FlashAttention forward for Hopper in Gluon, with explicit layouts, shared memory and barriers.
 
-One persistent program an SM. Its warps have roles: one warp loads tiles of q, K and V with the tensor memory
-accelerator (TMA); CONSUMERS warpgroups have 64 rows of queries each. A consumer starts the scores of a block of keys
-on the tensor cores (`wgmma`), behind them P·V of the block before, and computes the softmax of the scores while P·V
-still runs; BY_TURNS makes it wait until the consumer before has started its products, so that one's softmax falls
-under the others' products (both ideas: FlashAttention-3, 2024).
-Key blocks are taken from the last to the first: what needs a mask comes first.
+Each SM runs one persistent program whose warps have roles. One warp loads tiles of q, K and V with the tensor memory
+accelerator (TMA); each of CONSUMERS warpgroups computes 64 rows of queries. A consumer starts the scores of a block of
+keys on the tensor cores (`wgmma`) and then P·V of the previous block. It computes the softmax of the scores while P·V
+is still running. With BY_TURNS it waits until the previous consumer has started its products, so that its softmax
+overlaps with the other consumers' products. Both ideas are from FlashAttention-3, 2024.
+
+Key blocks are processed from the last to the first, so that the masked blocks come first.
 """
 # ruff: noqa: E741 - l is the paper's name for the running sum
 
@@ -27,11 +28,14 @@ LN_2 = gl.constexpr(0.6931471805599453)
 
 @aggregate
 class Problem:
-    """Sizes and the order of the tiles. c = scale · log2(e). Tiles are taken in groups of `head_group` heads, whose
-    K and V fit into L2 together, within a group the longest rows of tiles first."""
+    """Sizes and the order of the tiles; c = scale · log2(e).
+
+    Tiles are processed in groups of `head_group` heads, whose K and V fit into L2 together. Within a group, the rows
+    with the most key blocks come first.
+    """
 
     heads: gl.tensor  # query heads of one batch entry
-    group_size: gl.tensor  # query heads a K/V head
+    group_size: gl.tensor  # query heads per K/V head
     Lq: gl.tensor
     Lk: gl.tensor
     tiles_m: gl.tensor
@@ -52,7 +56,7 @@ class Problem:
 
     @gluon.jit
     def place(self, tile):
-        """(tile row, head) of the tile-th tile."""
+        """Return (tile row, head) of the tile-th tile."""
         group = tile // (self.head_group * self.tiles_m)
         first = group * self.head_group
         size = min(self.all_heads - first, self.head_group)
@@ -64,7 +68,7 @@ class Problem:
 
     @gluon.jit
     def key_blocks(self, rows_end, BLOCK_N: gl.constexpr):
-        """How many blocks of keys the rows before rows_end need: one at least, which may be masked completely."""
+        """Return the number of key blocks that the rows before rows_end need: at least one, perhaps fully masked."""
         keys = self.Lk
         if self.CAUSAL:
             keys = min(keys, rows_end + self.Lk - self.Lq)
@@ -72,7 +76,7 @@ class Problem:
 
     @gluon.jit
     def masked(self, s, first_row, first_key, layout: gl.constexpr):
-        """s with −inf where the row does not see the key."""
+        """Return s with −inf where the row does not see the key."""
         ROWS: gl.constexpr = s.type.shape[0]
         BLOCK_N: gl.constexpr = s.type.shape[1]
         rows = first_row + gl.arange(0, ROWS, gl.SliceLayout(1, layout))
@@ -85,8 +89,11 @@ class Problem:
 
 @aggregate
 class Queue:
-    """The next tile's number, which the loading warp draws from a counter in memory and hands to the consumers. It runs
-    as many tiles ahead as there are buffers of q; twice as many slots keep what has not been taken yet."""
+    """The next tile's number, which the loading warp draws from a counter in memory and passes to the consumers.
+
+    The loading warp runs as many tiles ahead as there are buffers of q; twice as many slots hold the numbers that a
+    consumer has not read yet.
+    """
 
     tile: gl.shared_memory_descriptor
     full: gl.shared_memory_descriptor
@@ -125,7 +132,7 @@ def load(
     problem,
     DRAWN: gl.constexpr,
 ):
-    """The loading warp: q once a tile, K and V block by block, in the order in which the consumers take them."""
+    """Run the loading warp: load q once per tile, and K and V block by block in the order of the consumers."""
     Q_BUFFERS: gl.constexpr = q_full.type.shape[0]
     CONSUMERS: gl.constexpr = q_buffers.type.shape[0] // Q_BUFFERS
     ROWS: gl.constexpr = q_desc.block_type.shape[2]
@@ -142,14 +149,14 @@ def load(
         if DRAWN:
             drawn = gl.atomic_add(counter_ptr, 1, sem="relaxed")
             tile = gl.num_programs(0) + drawn
-            # There is a draw for each tile that is worked on, and so none after this one: the next launch needs a zero.
+            # There is one draw per tile, so this one is the last; the next launch needs a counter of zero.
             if drawn == problem.tiles() - 1:
                 gl.store(counter_ptr, 0)
         else:
             tile += gl.num_programs(0)
         slot = turn % Q_BUFFERS
         mbarrier.wait(q_empty.index(slot), turn // Q_BUFFERS & 1 ^ 1)
-        # This q is free, so every consumer has taken the tile after the one before that q's: the slot is free too.
+        # This q buffer is free, so every consumer has read the following tile's number; its slot is free, too.
         queue.put(turn, tile)
         mbarrier.expect(q_full.index(slot), BLOCK_M * D * 2)
         for i in gl.static_range(CONSUMERS):
@@ -195,12 +202,12 @@ def next_block(
     layout: gl.constexpr,
     o_layout: gl.constexpr,
 ):
-    """The scores of this block and acc += P·V of the block before, whose P is e; then this block's e, m and l."""
+    """Start this block's scores and the previous block's acc += P·V (P is e); compute this block's e, m and l."""
     ROWS: gl.constexpr = q.type.shape[0]
     D: gl.constexpr = q.type.shape[1]
     BLOCK_N: gl.constexpr = k_ring.buffers.type.shape[3]
-    # With D = 128, P goes round the loop in float32: rounded, its halves of registers are put together anew each time.
-    # With D = 64 and three consumers there are no registers for that.
+    # With D = 128, P stays in float32 between steps: a rounded P would have to be repacked in registers in each step.
+    # With D = 64 and three consumers there are not enough registers for this.
     p = gl.convert_layout(e.to(q.dtype), gl.DotOperandLayout(0, o_layout, 2))
     k_ring.wait_full(step)
     if BY_TURNS:
@@ -246,7 +253,7 @@ def consume(
     problem,
     BY_TURNS: gl.constexpr,
 ):
-    """Consumer `me`, a warpgroup: its rows of each tile, from q to o and lse."""
+    """Run consumer `me`, a warpgroup: compute o and lse for its rows of each tile."""
     Q_BUFFERS: gl.constexpr = q_full.type.shape[0]
     CONSUMERS: gl.constexpr = q_buffers.type.shape[0] // Q_BUFFERS
     ROWS: gl.constexpr = q_buffers.type.shape[3]
@@ -268,7 +275,7 @@ def consume(
         q = q_buffers.index(slot * CONSUMERS + me).reshape([ROWS, D])
         mbarrier.wait(q_full.index(slot), turn // Q_BUFFERS & 1)
         if problem.CAUSAL and BLOCK_M > BLOCK_N:
-            # The tile's last blocks may lie behind everything that these rows see: let them pass.
+            # These rows may see no key in the tile's last blocks: release the blocks without using them.
             seen = problem.key_blocks(first_row + ROWS, BLOCK_N)
             for _ in range(seen, blocks):
                 k_ring.wait_full(step)
@@ -281,7 +288,7 @@ def consume(
                 v_ring.release(step)
                 step += 1
             blocks = min(seen, blocks)
-        # The last block has no P·V before it, and a mask unless it is a whole one.
+        # The last block has no P·V before it, and needs a mask unless all of it is visible.
         k_ring.wait_full(step)
         s = gl.zeros((ROWS, BLOCK_N), gl.float32, layout)
         s = warpgroup_mma(q, k_ring.buffer(step).permute((1, 0)), s, use_acc=False, is_async=True)
@@ -300,7 +307,7 @@ def consume(
         if problem.CAUSAL:
             whole = min(whole, max(first_row + 1 + problem.Lk - problem.Lq, 0) // BLOCK_N)
         whole = min(whole, blocks - 1)
-        if problem.CAUSAL:  # without it the last block alone may need a mask
+        if problem.CAUSAL:  # without a causal mask, only the last block may need a mask
             for i in range(whole, blocks - 1):
                 key = (whole + blocks - 2 - i) * BLOCK_N
                 e, m, l, acc = next_block(
@@ -358,7 +365,7 @@ def consume(
         lse = gl.where(l == 0.0, float("-inf"), m * (problem.c * LN_2) + gl.log(l))
         gl.store(lse_ptr + gl.cast(place, gl.int64) * problem.Lq + rows, lse, mask=rows < problem.Lq)
         inverse = gl.convert_layout(1.0 / gl.where(l == 0.0, 1.0, l), gl.SliceLayout(1, o_layout))
-        tma.store_wait(0)  # the tile before is out
+        tma.store_wait(0)  # the previous tile has been stored
         o_buffers.index(me).reshape([ROWS, D]).store((acc * inverse[:, None]).to(q.dtype))
         fence_async_shared()
         tma.async_copy_shared_to_global(
@@ -426,7 +433,7 @@ def consume_2(
 SIZES = ["heads", "group_size", "Lq", "Lk", "tiles_m", "all_heads", "head_group"]
 
 
-@gluon.jit(do_not_specialize=SIZES)  # a size of 1 stays a number that a Problem can hold
+@gluon.jit(do_not_specialize=SIZES)  # keeps a size of 1 a run-time value, which a Problem can hold
 def hopper_forward_kernel(
     q_desc,
     k_desc,
@@ -450,11 +457,12 @@ def hopper_forward_kernel(
     DRAWN: gl.constexpr,
     PER_SM: gl.constexpr,
 ):
-    """Descriptors of (B, H, L, D) tensors: q and o in blocks of 64 rows, K and V of BLOCK_N. lse: (B, H, Lq) float32.
-    counter: one int32, 0 at launch and again at the end; without DRAWN it is not touched, and a program's tiles lie
-    num_programs apart.
-    See Problem for the sizes. Launch with num_warps=4 and at most one program an SM and one a tile of
-    CONSUMERS · 64 rows."""
+    """Compute o and lse for all tiles; arguments are descriptors of (B, H, L, D) tensors.
+
+    q and o have blocks of 64 rows, K and V blocks of BLOCK_N. lse: (B, H, Lq) float32. counter: one int32, 0 at launch
+    and again at the end; without DRAWN the kernel does not use it, and a program's tiles are num_programs apart. See
+    Problem for the sizes. Launch with num_warps=4, at most one program per SM and one per tile of CONSUMERS · 64 rows.
+    """
     problem = Problem(heads, group_size, Lq, Lk, tiles_m, all_heads, head_group, c, CAUSAL)
     q_shape: gl.constexpr = [Q_BUFFERS * CONSUMERS] + q_desc.block_type.shape
     o_shape: gl.constexpr = [CONSUMERS] + q_desc.block_type.shape
@@ -467,7 +475,7 @@ def hopper_forward_kernel(
     turns = barriers(CONSUMERS, 1)
     if BY_TURNS:
         mbarrier.arrive(turns.index(0), count=1)
-    # The first role runs on the launch's own four warps; the others' warps and registers a thread follow the list.
+    # The first role runs on the launch's four warps; the lists give the warps and registers per thread of the others.
     if CONSUMERS == 2:
         gl.warp_specialize(
             [

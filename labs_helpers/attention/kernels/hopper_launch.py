@@ -1,8 +1,8 @@
-"""Launch the Hopper kernels: sizes and descriptors are worked out once for operands that look the same.
+"""Launch the Hopper kernels; operands with the same shapes and strides share sizes and descriptors.
 
-The first call of a `ForwardLaunch` or a `BackwardLaunch` goes through Triton, the others to what it prepared (see
-compile/prepared_launch.py), bound to the addresses, the scale and the stream, which come again in a loop. Neither keeps
-an operand alive.
+The first call of a `ForwardLaunch` or a `BackwardLaunch` goes through Triton. Later calls reuse its prepared launch
+(see compile/prepared_launch.py), bound to addresses, scale and stream, which recur in a loop. Neither keeps a reference
+to an operand.
 """
 
 from __future__ import annotations
@@ -19,19 +19,22 @@ from labs_helpers.attention.kernels.hopper_backward_ends import prepare_kernel, 
 from labs_helpers.compile.counters import counters
 from labs_helpers.compile.prepared_launch import MAPS, PreparedLaunch, hooked, prepare
 
-ROWS = 64  # rows of queries, backward of keys, a warpgroup
-BACKWARD_BLOCK_N = 128  # keys a program: two warpgroups
+ROWS = 64  # query rows per warpgroup; in the backward pass, key rows
+BACKWARD_BLOCK_N = 128  # keys per program, which has two warpgroups
 LOG2_E = math.log2(math.e)
 MIB = 2**20
-PARTS = 10  # what the two sums over the parts of a group cost, in steps of a program
+PARTS = 10  # cost of the two sums over the parts of a group, in steps of a program
 
 
 @dataclass(frozen=True)
 class ForwardConfig:
-    """CONSUMERS warpgroups of 64 query rows; BLOCK_N keys and STAGES buffers of K and V; BY_TURNS: a consumer starts
-    its products only after the one before has started its own. Q_BUFFERS: 2 loads a tile's q while the tile before is
-    computed. DRAWN: tiles are drawn from a counter as programs become free, and not dealt out beforehand. PER_SM: how
-    many programs an SM runs at a time; 2 leave each consumer 104 registers per thread."""
+    """Configuration of the forward kernel.
+
+    CONSUMERS: warpgroups of 64 query rows. BLOCK_N: keys per block. STAGES: buffers of K and of V. BY_TURNS: a consumer
+    starts its products only after the previous consumer has started its own. Q_BUFFERS: with 2, a tile's q is loaded
+    while the previous tile is computed. DRAWN: free programs draw tiles from a counter; otherwise tiles are assigned
+    beforehand. PER_SM: programs that an SM runs at a time; with 2, a consumer has 104 registers per thread.
+    """
 
     CONSUMERS: int
     BLOCK_N: int
@@ -44,20 +47,23 @@ class ForwardConfig:
 
 @dataclass(frozen=True)
 class BackwardConfig:
-    """BLOCK_M queries a step, STAGES buffers of q and dO."""
+    """Configuration of the backward kernel: BLOCK_M queries per step, STAGES buffers of q and of dO."""
 
     BLOCK_M: int = 64
     STAGES: int = 2
 
 
 def forward_options(per_sm: int) -> dict[str, int]:
-    """Return the launch options of the forward kernel: the warps of its first role, and, for two programs per SM, the
-    registers per thread of which both find enough; the roles then share a program's registers out."""
+    """Return the launch options of the forward kernel.
+
+    num_warps is that of its first role. For two programs per SM, maxnreg is small enough for both; the roles then
+    divide a program's registers among themselves.
+    """
     return {"num_warps": 4} | ({"maxnreg": 80} if per_sm == 2 else {})
 
 
 class ForwardLaunch:
-    """`hopper_forward_kernel` for q, k and v of one look on one device."""
+    """Launch `hopper_forward_kernel` for q, k and v with fixed shapes and strides, on one device."""
 
     def __init__(self, q, k, v, causal: bool, config: ForwardConfig):
         (B, H, Lq, D), (Hkv, Lk) = q.shape, k.shape[1:3]
@@ -65,15 +71,15 @@ class ForwardLaunch:
         self.shape, block_d = (B, H, Lq, D), block_d_of(D)
         contiguous, self.like_lse = _contiguous(self.shape), ((B, H, Lq), (H * Lq, Lq, 1))
         self.like_q = q.stride() == contiguous
-        self.looks = [(tuple(t.shape), t.stride()) for t in (q, k, v)] + [(self.shape, contiguous)]
+        self.layouts = [(tuple(t.shape), t.stride()) for t in (q, k, v)] + [(self.shape, contiguous)]
         self.blocks = [(1, 1, rows, block_d) for rows in (ROWS, config.BLOCK_N, config.BLOCK_N, ROWS)]
         tiles_m = -(-Lq // (config.CONSUMERS * ROWS))
         self.tiles = tiles_m * B * H
-        # All programs together read the K and V of a group. With a mask, a larger group is easier to share out evenly.
+        # All programs together read the K and V of a group. With a mask, a larger group can be divided more evenly.
         head_group = heads_in_l2((48 if causal else 12) * MIB, Lk * block_d * 4, B * H)
         self.sizes = (H, H // Hkv, Lq, Lk, tiles_m, B * H, head_group)
         self.programs = min(config.PER_SM * multiprocessors(q.device.index), self.tiles)
-        self.drawn = config.DRAWN and self.tiles > self.programs  # one tile each needs no counter
+        self.drawn = config.DRAWN and self.tiles > self.programs  # with one tile per program, no counter is needed
         self.constants = (
             config.CONSUMERS,
             config.STAGES,
@@ -88,13 +94,13 @@ class ForwardLaunch:
         self._calls: dict[tuple[float, ...], Callable[[], None]] = {}
 
     def __call__(self, q, k, v, scale: float):
-        """(o, lse); o contiguous, lse float32 (B, H, Lq)."""
+        """Return (o, lse): o contiguous, lse, (B, H, Lq), in float32."""
         if scale <= 0:
-            return portable.forward(q, k, v, self.causal, scale)  # here the maximum is taken before the scale
+            return portable.forward(q, k, v, self.causal, scale)  # this kernel takes the maximum before it scales
         # empty_like takes half of the time of torch.empty, empty_strided two thirds.
         o = torch.empty_like(q) if self.like_q else q.new_empty(self.shape)
         lse = torch.empty_strided(*self.like_lse, dtype=torch.float32, device=self.device)
-        counter = counters(1, self.device) if self.drawn else lse  # lse: an address that nobody goes to
+        counter = counters(1, self.device) if self.drawn else lse  # lse is a placeholder that the kernel does not use
         ready = self.prepared
         if ready is None or not ready.fits():
             numbers = (*self.sizes, scale * LOG2_E, *self.constants)
@@ -111,7 +117,7 @@ class ForwardLaunch:
         return o, lse
 
     def _bind(self, ready, q, k, v, o, lse, counter, scale, stream):
-        described = _described(ready, (q, k, v, o), self.looks)
+        described = _described(ready, (q, k, v, o), self.layouts)
         numbers = (*self.sizes, scale * LOG2_E, *self.constants)
         return ready.bind(self.programs, stream, *described, lse, counter, *numbers)
 
@@ -124,8 +130,10 @@ class ForwardLaunch:
 
 
 class BackwardLaunch:
-    """The three kernels of a backward pass, for operands of one look on one device. dQ is summed in float32 by atomic
-    additions, whose order varies from run to run."""
+    """Launch the three kernels of a backward pass for operands with fixed shapes and strides, on one device.
+
+    Atomic additions sum dQ in float32, in an order that varies from run to run.
+    """
 
     def __init__(self, q, k, v, o, do, causal: bool, config: BackwardConfig):
         (B, H, Lq, D), (Hkv, Lk) = q.shape, k.shape[1:3]
@@ -134,7 +142,7 @@ class BackwardLaunch:
         block_m, block_d = config.BLOCK_M, self.block_d
         q_blocks, tiles_n = -(-Lq // block_m), -(-Lk // BACKWARD_BLOCK_N)
         self.parts = parts_of_group(H // Hkv, tiles_n * B * Hkv, q_blocks, multiprocessors(q.device.index), causal)
-        kv_heads, group_size = Hkv * self.parts, H // Hkv // self.parts  # to the kernel each part is a K/V head
+        kv_heads, group_size = Hkv * self.parts, H // Hkv // self.parts  # the kernel treats each part as a K/V head
         self.summed, of_parts = (B, Hkv, self.parts, Lk, D), (B, kv_heads, Lk, D)
         self.shapes = [tuple(q.shape), of_parts, of_parts]
         self.like = [
@@ -146,7 +154,7 @@ class BackwardLaunch:
         self.stats_shape, self.sums_shape = (2 * all_blocks, block_m), (all_blocks * block_m, block_d)
         self.sums_size = all_blocks * block_m * block_d
         self.work_size, self.device = (self.sums_size + 2 * all_blocks * block_m,), q.device
-        self.looks = [
+        self.layouts = [
             (tuple(q.shape), q.stride()),
             (tuple(do.shape), do_strides),
             (self.stats_shape, (block_m, 1)),
@@ -157,10 +165,10 @@ class BackwardLaunch:
             (self.sums_shape, (block_d, 1)),
         ]
         keys, queries = (1, 1, ROWS, block_d), (1, 1, block_m, block_d)
-        # K is cut into halves of its columns for dQ; a swizzle as wide as a half keeps each half whole.
+        # For dQ, the columns of K are divided into halves; a swizzle as wide as a half keeps each half contiguous.
         self.blocks = [(queries, None), (queries, None), ((1, block_m), 0), (keys, min(128, block_d))]
         self.blocks += [(keys, None)] * 3 + [((block_m, block_d // 2), None)]
-        # A group's q, dO and dQ, 8 bytes an element, are read and added to by all programs together.
+        # All programs together read a group's q and dO and add to its dQ, at 8 bytes per element.
         head_group = heads_in_l2(24 * MIB, group_size * Lq * block_d * 8, B * kv_heads)
         self.sizes = (kv_heads, group_size, Lq, Lk, q_blocks, tiles_n, B * kv_heads, head_group, self.parts, all_blocks)
         self.constants = (config.STAGES, self.causal, Lk % BACKWARD_BLOCK_N != 0)
@@ -169,14 +177,14 @@ class BackwardLaunch:
         self._calls: dict[tuple[float, ...], tuple[Callable[[], None], ...]] = {}
 
     def __call__(self, q, k, v, o, lse, do, scale: float):
-        """(dq, dk, dv), contiguous."""
+        """Return contiguous (dq, dk, dv)."""
         if scale <= 0:
             return portable.backward(q, k, v, o, lse, do, self.causal, scale)
         if self.copies_do:
             do = do.contiguous()
         lse = lse.contiguous()
         # One allocation for both: dQ's sums, then the rows' statistics.
-        work = lse.new_empty_strided(self.work_size, (1,))  # three quarters of torch.empty_strided's time
+        work = lse.new_empty_strided(self.work_size, (1,))  # takes three quarters of torch.empty_strided's time
         (q_like, k_like, v_like), (of_q, of_k, of_v) = self.like, self.shapes
         dq = torch.empty_like(q) if q_like else q.new_empty(of_q)
         dk = torch.empty_like(k) if k_like else k.new_empty(of_k)
@@ -196,13 +204,13 @@ class BackwardLaunch:
             for call in calls:
                 call()
         if self.parts > 1:
-            dk, dv = dk.view(self.summed).sum(2), dv.view(self.summed).sum(2)  # added up in float32, rounded once
+            dk, dv = dk.view(self.summed).sum(2), dv.view(self.summed).sum(2)  # summed in float32 and rounded once
         return dq, dk, dv
 
     def _bind(self, ready, q, k, v, o, lse, do, dq, dk, dv, sums, scale, stream):
         first, main, last = ready
         stats, rows, (heads, tail, end) = sums + 4 * self.sums_size, self.blocks_of_rows, self.ends
-        described = _described(main, (q, do, stats, k, v, dk, dv, sums), self.looks)
+        described = _described(main, (q, do, stats, k, v, dk, dv, sums), self.layouts)
         numbers = (*self.sizes, scale * LOG2_E, scale, *self.constants)
         return (
             first.bind(rows, stream, o, do, lse, stats, sums, *heads, rows, scale, *tail),
@@ -233,24 +241,27 @@ class BackwardLaunch:
 
 
 def block_d_of(D: int) -> int:
-    """The head dim as a tile has it."""
+    """Return the width of a tile for head dim D."""
     return 64 if D <= 64 else 128
 
 
 def heads_in_l2(budget: float, bytes_a_head: int, heads: int) -> int:
-    """How many heads are worked on together, for what they read to stay in the L2 cache."""
+    """Return the number of heads that programs process together so that their data stays in the L2 cache."""
     return max(1, min(heads, int(budget) // bytes_a_head))
 
 
 def parts_of_group(group: int, programs: int, q_blocks: int, multiprocessors: int, causal: bool) -> int:
-    """Into how many parts the backward divides a group of `group` query heads: the divisor of the least predicted time,
-    and the fewest of these. programs: without parts; each then takes group · q_blocks steps, fewer with a mask."""
+    """Return the number of parts into which the backward pass divides a group of `group` query heads.
+
+    The choice is the divisor of `group` with the least predicted time, and the smallest such divisor. programs: the
+    number of programs without parts; each takes group · q_blocks steps, fewer with a mask.
+    """
     if programs >= 4 * multiprocessors:
-        return 1  # more of them would fill only the last wave better
+        return 1  # more programs would only fill the last wave better
 
     def steps(parts: int) -> float:
         longest = group // parts * q_blocks
-        if causal:  # half of that on average, the longest first: what is left at the end is a part of one
+        if causal:  # half of the steps on average, longest programs first; a fraction of one remains at the end
             time = max(longest, programs * group * q_blocks / (2 * multiprocessors)) + longest / 4
         else:
             time = math.ceil(programs * parts / multiprocessors) * longest
@@ -260,7 +271,7 @@ def parts_of_group(group: int, programs: int, q_blocks: int, multiprocessors: in
 
 
 def unreadable(tensor) -> str | None:
-    """Why TMA cannot read a 16-bit (B, H, L, D) tensor; None when it can."""
+    """Return why TMA cannot read a 16-bit (B, H, L, D) tensor, or None if it can."""
     *outer, last = tensor.stride()
     if last != 1:
         return f"head dim is not consecutive: strides {tensor.stride()}"
@@ -271,7 +282,7 @@ def unreadable(tensor) -> str | None:
 
 @functools.cache
 def multiprocessors(device: int | None) -> int:
-    """SMs of a GPU, by default of the current one; 1 where there is none."""
+    """Return the number of SMs of a GPU, by default the current one; 1 without a GPU."""
     if device is None and not torch.cuda.is_available():
         return 1
     return torch.cuda.get_device_properties(
@@ -284,16 +295,16 @@ def _contiguous(shape) -> tuple[int, ...]:
     return heads * length * width, length * width, width, 1
 
 
-def _described(ready: PreparedLaunch, addresses: tuple[int, ...], looks) -> tuple:
-    """What the launcher takes for descriptors: tensor map, shape and strides of each."""
+def _described(ready: PreparedLaunch, addresses: tuple[int, ...], layouts) -> tuple:
+    """Return the launcher's arguments for descriptors: the tensor map, shape and strides of each."""
     arguments: list = []
-    for which, (address, (shape, strides)) in enumerate(zip(addresses, looks, strict=True)):
+    for which, (address, (shape, strides)) in enumerate(zip(addresses, layouts, strict=True)):
         arguments += (ready.map_of(which, address, shape, strides), *shape, *strides)
     return tuple(arguments)
 
 
 def _descriptor(tensor, block: tuple[int, ...], swizzle: int | None = None):
-    """The descriptor of a tensor in blocks; what sticks out is read as 0."""
+    """Return the descriptor of a tensor in blocks; elements outside the tensor are read as 0."""
     from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
     return TensorDescriptor(

@@ -1,4 +1,4 @@
-"""What both Hopper kernels stand on: a ring of buffers between warps of different roles, and an addition by TMA."""
+"""Parts of both Hopper kernels: a ring of buffers between warps with different roles, and an addition by TMA."""
 
 from triton._C.libtriton import ir
 from triton.experimental import gluon
@@ -10,10 +10,10 @@ from triton.language.core import _aggregate as aggregate
 
 @aggregate
 class Ring:
-    """STAGES buffers in shared memory that one warp fills and warpgroups empty, step after step.
+    """STAGES buffers in shared memory that one warp fills and warpgroups read, step by step.
 
-    full and empty are barriers, one a stage: `full` completes when a buffer's bytes have arrived, `empty` when every
-    reader has released it. A barrier's phase flips each time the ring comes round.
+    full and empty hold one barrier per stage: `full` completes when a buffer's bytes have arrived, `empty` when every
+    reader has released the buffer. A barrier's phase flips once per round.
     """
 
     buffers: gl.shared_memory_descriptor
@@ -34,7 +34,7 @@ class Ring:
 
     @gluon.jit
     def wait_empty(self, step, bytes: gl.constexpr):
-        """Wait until the step's buffer may be overwritten, and expect `bytes`. Returns the barrier for their copy."""
+        """Wait until the step's buffer may be overwritten, expect `bytes`, and return the barrier for the copy."""
         mbarrier.wait(self.empty.index(self.stage(step)), self.phase(step) ^ 1)
         full = self.full.index(self.stage(step))
         mbarrier.expect(full, bytes)
@@ -50,7 +50,7 @@ class Ring:
 
     @gluon.jit
     def buffer(self, step):
-        """The step's buffer, (1, 1, rows, D) as its descriptor has it, as a matrix (rows, D)."""
+        """Return the step's buffer, (1, 1, rows, D) in its descriptor, as a matrix (rows, D)."""
         ROWS: gl.constexpr = self.buffers.type.shape[3]
         D: gl.constexpr = self.buffers.type.shape[4]
         return self.buffers.index(self.stage(step)).reshape([ROWS, D])
@@ -58,7 +58,7 @@ class Ring:
 
 @gluon.jit
 def barriers(STAGES: gl.constexpr, arrivals: gl.constexpr):
-    """STAGES barriers, each of which completes after so many arrivals."""
+    """Return STAGES barriers, each of which completes after `arrivals` arrivals."""
     made = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(STAGES):
         mbarrier.init(made.index(i), count=arrivals)
@@ -67,17 +67,17 @@ def barriers(STAGES: gl.constexpr, arrivals: gl.constexpr):
 
 @gluon.jit
 def ring_of(desc, STAGES: gl.constexpr, readers: gl.constexpr):
-    """A ring for the blocks of a descriptor; `readers` warpgroups release each."""
+    """Return a ring for the blocks of a descriptor; `readers` warpgroups release each buffer."""
     buffers = gl.allocate_shared_memory(desc.dtype, [STAGES] + desc.block_type.shape, desc.layout)
     return Ring(buffers, barriers(STAGES, 1), barriers(STAGES, readers))
 
 
 @builtin
 def add_shared_to_global(desc, coordinates, source, _semantic=None):
-    """memory[coordinates] += source by TMA, element by element and atomically, in the background.
+    """Add source to memory[coordinates] by TMA, atomically per element and asynchronously.
 
-    Gluon wraps the copies of TMA and not this one (cp.reduce.async.bulk.tensor), which its builder has. To be waited
-    for with `tma.store_wait`.
+    Gluon wraps TMA's copies but not this instruction (cp.reduce.async.bulk.tensor), which its builder offers. Wait for
+    it with `tma.store_wait`.
     """
     coordinates = _semantic._convert_to_ir_values(coordinates, require_i64=False)
     _semantic.builder.create_async_tma_reduce(ir.DESCRIPTOR_REDUCE_KIND.ADD, desc.handle, coordinates, source.handle)

@@ -1,4 +1,4 @@
-"""Launch the portable kernels: any architecture, any strides, head dims 16 to 128."""
+"""Launch the portable kernels, for any architecture and any strides and head dims from 16 to 128."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LOG2_E = math.log2(math.e)
 
 
 def forward(q, k, v, causal: bool, scale: float, config: Config | None = None):
-    """(o, lse) of valid operands; o (B, H, Lq, D) contiguous, lse (B, H, Lq) float32."""
+    """Return (o, lse) for valid operands: o, (B, H, Lq, D), contiguous, and lse, (B, H, Lq), in float32."""
     if scale < 0:
-        q, scale = -q, -scale  # the same scores; the kernel takes the maximum before it scales
+        q, scale = -q, -scale  # gives the same scores; the kernel takes the maximum before it scales
     q, k, v = within_tiles(q, k, v)
     (B, H, Lq, D), (Lk, Hkv) = q.shape, (k.shape[2], k.shape[1])
     config = config or _config("forward", q)
@@ -64,7 +64,7 @@ def backward(
     key_value_config: Config | None = None,
     query_config: Config | None = None,
 ):
-    """(dq, dk, dv) of valid operands, contiguous; None for what `needs` leaves out."""
+    """Return contiguous (dq, dk, dv) for valid operands, with None for gradients that `needs` excludes."""
     q, k, v, o, do = within_tiles(q, k, v, o, do)
     lse = lse.contiguous()
     (B, H, Lq, D), (Lk, Hkv) = q.shape, (k.shape[2], k.shape[1])
@@ -106,7 +106,7 @@ def backward(
 
 
 def block_d(D: int) -> int:
-    """The head dim as a tile has it: the next power of two, at least 16."""
+    """Return the width of a tile for head dim D: the next power of two, at least 16."""
     return max(16, 1 << (D - 1).bit_length())
 
 
@@ -115,7 +115,7 @@ def _config(direction: str, q) -> Config:
 
 
 def within_tiles(*tensors):
-    """The tensors; one whose rows lie so far apart that an offset within a tile would need 64 bits as a copy."""
+    """Return the tensors, but copy a tensor whose strides are so large that an offset in a tile would need 64 bits."""
     return [
         t if max(t.stride(2), t.stride(3)) < 2**23 else t.clone(memory_format=torch.contiguous_format) for t in tensors
     ]

@@ -1,6 +1,6 @@
-"""FlashAttention-2's backward pass in portable Triton: three kernels, each element of a gradient with one writer.
+"""FlashAttention-2's backward pass in portable Triton: three kernels with one writer per element of a gradient.
 
-delta = rowsum(o∘do), then dK and dV by key tiles, then dQ by query tiles; P is computed again from lse.
+The kernels compute delta = rowsum(o∘do), then dK and dV by key tiles, then dQ by query tiles, and recompute P from lse.
 Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning, 2023, algorithm 2.
 """
 
@@ -29,7 +29,7 @@ def delta_kernel(
     BLOCK_D: tl.constexpr,
     BLOCK_M: tl.constexpr,
 ):
-    """delta[i] = Σ_d o[i, d] · do[i, d] for BLOCK_M rows of one head, in float32, (B, H, Lq) contiguous."""
+    """Compute delta[i] = Σ_d o[i, d] · do[i, d] for BLOCK_M rows of one head, in float32, (B, H, Lq), contiguous."""
     tiles = tl.cdiv(Lq, BLOCK_M)
     head, start = tl.program_id(0) // tiles, tl.program_id(0) % tiles * BLOCK_M
     batch, h = tl.cast(head // H, tl.int64), tl.cast(head % H, tl.int64)
@@ -81,7 +81,7 @@ def key_value_gradients_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
-    """dK and dV for BLOCK_N keys of one K/V head: a loop over the queries of each query head of its group.
+    """Compute dK and dV for BLOCK_N keys of one K/V head in a loop over the queries of each head in its group.
 
     lse and delta are (B, H, Lq), dk and dv (B, Hkv, Lk, D), all contiguous.
     """
@@ -97,22 +97,23 @@ def key_value_gradients_kernel(
     dk = tl.zeros((BLOCK_N, BLOCK_D), dtype=tl.float32)
     dv = tl.zeros((BLOCK_N, BLOCK_D), dtype=tl.float32)
 
-    # Queries [first, diagonal) see a part of these keys, [diagonal, whole) all of them, in full tiles; [whole, Lq) is
-    # the ragged rest. What needs a mask goes through one loop: the diagonal, then the rest.
+    # Queries in [first, diagonal) see some of these keys, and those in [diagonal, whole), which are full tiles, see
+    # all. [whole, Lq) is the partial last tile. One loop processes both masked ranges: first the diagonal, then the
+    # last tile.
     first, diagonal = 0, 0
     whole = Lq // BLOCK_M * BLOCK_M
     if CAUSAL:
         last = tl.minimum(start + BLOCK_N, Lk) - 1
         first = tl.maximum(start + Lq - Lk, 0) // BLOCK_M * BLOCK_M
         diagonal = tl.minimum(tl.cdiv(tl.maximum(last + Lq - Lk, 0), BLOCK_M) * BLOCK_M, whole)
-    # With keys past the end every query is masked: their P would be exp(0 − lse), never stored and perhaps infinite.
+    # If the tile has keys past the end, mask every query: their P would be exp(0 − lse), which may be infinite.
     diagonal = tl.where(start + BLOCK_N > Lk, whole, diagonal)
     masked = diagonal + tl.cdiv(Lq - whole, BLOCK_M) * BLOCK_M
     for member in range(GROUP):
         q_head = h * GROUP + member
         q_tile = tile_of(q_ptr + batch * stride_qb + q_head * stride_qh, 0, BLOCK_M, d, stride_qm, stride_qd)
         do_tile = tile_of(do_ptr + batch * stride_dob + q_head * stride_doh, 0, BLOCK_M, d, stride_dom, stride_dod)
-        row = (batch * Hkv * GROUP + q_head) * Lq  # where this head starts in lse and delta
+        row = (batch * Hkv * GROUP + q_head) * Lq  # the first row of this head in lse and delta
         dk, dv = add_queries(
             dk,
             dv,
@@ -201,9 +202,11 @@ def add_queries(
     PRECISION: tl.constexpr,
     MASKED: tl.constexpr,
 ):
-    """dk (without the scale) and dv with the tiles of queries from `start` to `stop` added; with MASKED, after
-    `diagonal` comes `whole`. Everything is transposed, (keys, queries), so that P and dS enter their products as they
-    come out of exp2."""
+    """Return dk (without the scale) and dv after adding the query tiles from `start` to `stop`.
+
+    With MASKED, the loop jumps from `diagonal` to `whole`. All tiles are transposed, (keys, queries), so that P and dS
+    can enter their products without another transposition.
+    """
     for tile in range(start, stop, BLOCK_M):
         first = tile
         if MASKED:
@@ -212,7 +215,7 @@ def add_queries(
         q = load_tile(q_tile + tl.cast(first, tl.int64) * stride_qm, rows, Lq, d, D, BLOCK_D, MASKED)
         do = load_tile(do_tile + tl.cast(first, tl.int64) * stride_dom, rows, Lq, d, D, BLOCK_D, MASKED)
         if MASKED:
-            # A row past the end has P = exp2(s − inf) = 0 and adds nothing.
+            # A row past the end has P = exp2(s − inf) = 0, so it adds nothing.
             lse = tl.load(lse_row + rows, mask=rows < Lq, other=float("inf"))
             delta = tl.load(delta_row + rows, mask=rows < Lq, other=0.0)
         else:
@@ -270,7 +273,7 @@ def query_gradient_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
-    """dQ for BLOCK_M queries of one head: the forward kernel's loops over keys. dq (B, H, Lq, D) is contiguous."""
+    """Compute dQ for BLOCK_M queries of one head with the forward kernel's loops; dq, (B, H, Lq, D), is contiguous."""
     tiles = tl.cdiv(Lq, BLOCK_M)
     head = tl.program_id(0) // tiles
     tile = tl.program_id(0) % tiles
@@ -368,7 +371,7 @@ def add_keys(
     PRECISION: tl.constexpr,
     MASKED: tl.constexpr,
 ):
-    """dq (without the scale) with the keys from `start` to `stop` added."""
+    """Return dq (without the scale) after adding the keys from `start` to `stop`."""
     for first in range(start, stop, BLOCK_N):
         keys = first + tl.arange(0, BLOCK_N)
         k = load_tile(k_tile + tl.cast(first, tl.int64) * stride_kn, keys, Lk, d, D, BLOCK_D, MASKED)
@@ -388,7 +391,7 @@ def add_keys(
 
 @triton.jit
 def probabilities(s, lse, seen, scale_log2, MASKED: tl.constexpr):
-    """P = exp(scale · s − lse), 0 where `seen` is False; lse may be −inf there (a row that sees no key)."""
+    """Return P = exp(scale · s − lse), and 0 where `seen` is False; lse may be −inf there (a row that sees no key)."""
     exponent = s * scale_log2 - lse * 1.4426950408889634  # log2(e)
     if MASKED:
         exponent = tl.where(seen, exponent, float("-inf"))

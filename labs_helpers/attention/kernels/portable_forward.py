@@ -1,4 +1,4 @@
-"""FlashAttention-2's forward pass in portable Triton: one program computes one tile of rows of o.
+"""FlashAttention-2's forward pass in portable Triton; each program computes one tile of rows of o.
 
 Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning, 2023, algorithm 1.
 """
@@ -39,13 +39,16 @@ def attention_forward_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
-    """o = softmax(scale · q·kᵀ)·v and lse for BLOCK_M queries of one head. scale_log2 ≥ 0 is scale · log2(e), so that
-    exp becomes exp2. GROUP query heads share a K/V head; o (B, H, Lq, D) and lse (B, H, Lq) are contiguous."""
+    """Compute o = softmax(scale · q·kᵀ)·v and lse for BLOCK_M queries of one head.
+
+    scale_log2 ≥ 0 is scale · log2(e), so that exp becomes exp2. GROUP query heads share a K/V head. o, (B, H, Lq, D),
+    and lse, (B, H, Lq), are contiguous.
+    """
     tiles = tl.cdiv(Lq, BLOCK_M)
-    head = tl.program_id(0) // tiles  # counted through the batch
+    head = tl.program_id(0) // tiles  # numbered through the batch
     tile = tl.program_id(0) % tiles
     if CAUSAL:
-        tile = tiles - 1 - tile  # the last rows see most keys: the longest programs start first
+        tile = tiles - 1 - tile  # the last rows see the most keys, so the longest programs start first
     batch, h = tl.cast(head // H, tl.int64), tl.cast(head % H, tl.int64)
     start = tile * BLOCK_M
     rows, n, d = start + tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_D)
@@ -58,7 +61,7 @@ def attention_forward_kernel(
     m = tl.full((BLOCK_M,), float("-inf"), dtype=tl.float32)
     l = tl.zeros((BLOCK_M,), dtype=tl.float32)
 
-    # Keys [0, whole) are seen by every row, in full tiles; of [whole, end) some row sees some.
+    # Every row sees all keys in [0, whole), which are full tiles; some rows see some of the keys in [whole, end).
     whole, end = visible_keys(start, BLOCK_M, BLOCK_N, Lq, Lk, CAUSAL)
     acc, m, l = attend(
         acc,
@@ -144,7 +147,7 @@ def attend(
     PRECISION: tl.constexpr,
     MASKED: tl.constexpr,
 ):
-    """acc, m and l after the keys from `start` to `stop`; with MASKED not every row sees every one of them."""
+    """Return acc, m and l after the keys from `start` to `stop`; with MASKED, some rows do not see some of them."""
     for first in range(start, stop, BLOCK_N):
         keys = first + n
         k = load_tile(k_tile + tl.cast(first, tl.int64) * stride_kn, keys, Lk, d, D, BLOCK_D, MASKED)
@@ -152,14 +155,14 @@ def attend(
         if MASKED:
             s = tl.where(visible(rows, keys, Lq, Lk, CAUSAL), s * scale_log2, float("-inf"))
             m_new = tl.maximum(m, tl.max(s, 1))
-            # −inf − (−inf) is NaN: a row that has seen no key yet subtracts 0 instead.
+            # −inf − (−inf) is NaN, so a row that has seen no key yet subtracts 0 instead.
             m_finite = tl.where(m_new == float("-inf"), 0.0, m_new)
             alpha = tl.exp2(m - m_finite)
             p = tl.exp2(s - m_finite[:, None])
         else:
             m_new = tl.maximum(m, tl.max(s, 1) * scale_log2)
             alpha = tl.exp2(m - m_new)
-            p = tl.exp2(s * scale_log2 - m_new[:, None])  # one fused multiply-add an element
+            p = tl.exp2(s * scale_log2 - m_new[:, None])  # one fused multiply-add per element
         v = load_tile(v_tile + tl.cast(first, tl.int64) * stride_vn, keys, Lk, d, D, BLOCK_D, MASKED)
         l = l * alpha + tl.sum(p, 1)
         acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None], input_precision=PRECISION)
@@ -169,8 +172,10 @@ def attend(
 
 @triton.jit
 def visible_keys(start, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, Lq, Lk, CAUSAL: tl.constexpr):
-    """(whole, end) for the BLOCK_M queries from `start` on: each of them sees all of the full tiles [0, whole), none
-    of them sees a key from `end` on."""
+    """Return (whole, end) for the BLOCK_M queries from `start` on.
+
+    Each query sees all of the full tiles in [0, whole), and no query sees `end` or a later key.
+    """
     if CAUSAL:
         whole = tl.maximum(start + 1 + Lk - Lq, 0) // BLOCK_N * BLOCK_N
         end = tl.minimum(start + BLOCK_M, Lq) + Lk - Lq
@@ -182,7 +187,7 @@ def visible_keys(start, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, Lq, Lk, CA
 
 @triton.jit
 def visible(rows, keys, Lq, Lk, CAUSAL: tl.constexpr):
-    """Which query sees which key, (rows, keys): those that exist, under `CAUSAL` j ≤ i + Lk − Lq."""
+    """Return which query sees which key, (rows, keys): existing keys and, if CAUSAL, only j ≤ i + Lk − Lq."""
     seen = keys[None, :] < Lk
     if CAUSAL:
         seen = seen & (keys[None, :] <= rows[:, None] + (Lk - Lq))
@@ -191,14 +196,14 @@ def visible(rows, keys, Lq, Lk, CAUSAL: tl.constexpr):
 
 @triton.jit
 def tile_of(head_ptr, start, BLOCK: tl.constexpr, d, stride_row, stride_d):
-    """Pointers to BLOCK rows from `start` on. The start needs 64 bits, the place within a tile does not."""
+    """Return pointers to BLOCK rows from `start` on; the start needs 64 bits, an offset within the tile does not."""
     first = head_ptr + tl.cast(start, tl.int64) * stride_row
     return first + tl.arange(0, BLOCK)[:, None] * stride_row + d[None, :] * stride_d
 
 
 @triton.jit
 def load_tile(pointers, rows, length, d, D: tl.constexpr, BLOCK_D: tl.constexpr, MASKED: tl.constexpr):
-    """A tile of rows. Columns past D are 0, and with MASKED so are rows past `length`."""
+    """Load a tile of rows; columns past D are 0 and, with MASKED, rows past `length`."""
     if MASKED and D == BLOCK_D:
         tile = tl.load(pointers, mask=rows[:, None] < length, other=0.0)
     elif MASKED:

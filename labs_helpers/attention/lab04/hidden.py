@@ -26,7 +26,7 @@ def merge(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[A
     for level in (0.0, -200.0, 300.0, float(draw.uniform(-50, 50))):
         rows, D = map(int, draw.integers((4, 1), (40, 20)))
         given: list[Tensor] = []
-        empty = draw.permutation(np.arange(rows) % 4)  # a row that both, one, the other, or none has seen
+        empty = draw.permutation(np.arange(rows) % 4)  # both parts, one, the other or neither has seen the row
         for part in (1, 2):
             m, total = level + 3 * normal(draw, rows), 1 + normal(draw, rows).abs()
             o = total[:, None] * normal(draw, rows, D)
@@ -46,7 +46,7 @@ def row_softmax(function: Callable[..., Any], draw: np.random.Generator) -> Iter
         (0.0, torch.float32, 128),
         (150.0, torch.float32, 64),
         (-170.0, torch.float32, 32),
-        (None, torch.float32, 16),  # rises and falls from block to block
+        (None, torch.float32, 16),  # the level rises and falls from block to block
         (0.0, torch.float16, 64),
     ):
         M, N = map(int, draw.integers((2, 3), (7, 330)))
@@ -59,15 +59,17 @@ def row_softmax(function: Callable[..., Any], draw: np.random.Generator) -> Iter
     yield launched(function, x, BLOCK=16)
 
 
-# Of the scores, 8 keys each: from one tile of 16 to another they rise, and fall, by more than exp can hold.
+# Score levels, 8 keys each: from one tile of 16 to the next they rise and fall by more than exp can represent.
 LEVELS = torch.tensor([0.0, -95.0, -95.0, -95.0, 100.0, 0.0, 195.0, 100.0, -95.0, 290.0])
 
 
 def operands(
     draw: np.random.Generator, Lq: int, Lk: int, D: int, dtype: torch.dtype = torch.float32, level: float | None = 0.0
 ) -> list[Tensor]:
-    """q, k, v of drawn heads, each with strides of its own but the last. level: of the scores at a scale of 0.25; None:
-    one that rises and falls every 8 keys."""
+    """Return q, k and v with a random number of heads and different strides, except for the last stride.
+
+    level: of the scores at a scale of 0.25; None for a level that rises and falls every 8 keys.
+    """
     B, H = map(int, draw.integers(1, 3, 2))
     q, k, v = normal(draw, B, H, Lq, D), normal(draw, B, H, Lk, D), 0.5 + normal(draw, B, H, Lk, D)
     if level != 0:
@@ -99,8 +101,10 @@ def tile_attention(function: Callable[..., Any], draw: np.random.Generator) -> I
 
 
 def lengths(draw: np.random.Generator, number: int) -> tuple[int, int]:
-    """Lq and Lk, whose difference lies by turns near a multiple of 16, where tiles and the diagonal meet; in every
-    third case there are fewer keys, and the first queries see none."""
+    """Return Lq and Lk whose difference is at or near a multiple of 16, where the diagonal meets the edges of tiles.
+
+    Every third case has fewer keys than queries, so that the first queries see no key.
+    """
     fewer = int(draw.integers(2, 40))
     more = fewer + 16 * int(draw.integers(0, 3)) + (14, 15, 0, 1)[number % 4]
     return (more, fewer) if number % 3 == 1 else (fewer, more)
@@ -122,7 +126,12 @@ def window_attention(function: Callable[..., Any], draw: np.random.Generator) ->
     for number, (dtype, level, blocks) in enumerate((*CASES, CASES[0])):
         Lq, Lk = lengths(draw, number) if level is not None else (int(draw.integers(20, 60)), 80)
         yield launched(function, *operands(draw, Lq, Lk, 16, dtype, level), int(draw.integers(1, Lk)), 0.25, **blocks)
-    for edge, more in ((-2, 14), (-1, 15), (0, 14), (1, 0)):  # where diagonal and first edge meet the tiles
+    for edge, more in (
+        (-2, 14),
+        (-1, 15),
+        (0, 14),
+        (1, 0),
+    ):  # where the diagonal and the first edge meet the edges of tiles
         Lq = int(draw.integers(17, 33))
         Lk = Lq + 48 + more
         window = 33 + (Lk - Lq + edge) % 16

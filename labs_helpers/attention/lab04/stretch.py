@@ -1,4 +1,4 @@
-"""Lab 04's stretch: causal attention whose programs are equally long, since each takes two tiles of queries."""
+"""Lab 04's stretch: causal attention in which each program computes two query tiles and all do the same work."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from labs_helpers.course.visits import visits
 
 
 def beside_ours(mine, L: int = 256, BLOCK: int = 32):
-    """The figure: tiles that each program visits in exercise 5, in ours and in `mine`, as counted. On a GPU it prints
-    their TFLOP/s, too. mine: as causal_attention, or returns None; raises ValueError where its result is another."""
+    """Draw the counted tiles that each program visits in exercise 5, in ours and in `mine`; on a GPU, print TFLOP/s.
+
+    mine: like causal_attention, or a function that returns None. Raises ValueError if its result differs.
+    """
     q, k, v = (numbers(1, 1, L, 16, seed=seed) for seed in range(3))
     tiles = {"BLOCK_M": BLOCK, "BLOCK_N": BLOCK}
     ways = {"exercise 5": exercises.causal_attention, "ours": paired_attention, "yours": mine}
@@ -34,7 +36,7 @@ def beside_ours(mine, L: int = 256, BLOCK: int = 32):
 def _query_tile(tile, q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, head, Lq, Lk, scale,
                 stride_qm, stride_kn, stride_vn,
                 D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):  # fmt: skip
-    """One tile of queries, as in exercise 5; the pointers are those of the head."""
+    """Compute one query tile as in exercise 5; the pointers point to the start of the head."""
     LOG2E: tl.constexpr = 1.4426950408889634
     first, d = tile * BLOCK_M, tl.arange(0, D)
     rows = first + tl.arange(0, BLOCK_M)
@@ -64,7 +66,7 @@ def paired_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scal
                             stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
                             stride_vb, stride_vh, stride_vn,
                             D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):  # fmt: skip
-    """Program (i, b·H + h) takes query tile i and the one that is as far from the end: a short walk and a long one."""
+    """Program (i, b·H + h) computes query tile i, a short loop, and the i-th tile from the end, a long loop."""
     head, last = tl.program_id(1), tl.cdiv(Lq, BLOCK_M) - 1
     b, h = head // H, head % H
     q_ptr += b * stride_qb + h * stride_qh
@@ -73,13 +75,13 @@ def paired_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scal
     short, long = tl.program_id(0), last - tl.program_id(0)
     _query_tile(long, q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, head, Lq, Lk, scale,
                 stride_qm, stride_kn, stride_vn, D, BLOCK_M, BLOCK_N)  # fmt: skip
-    if short < long:  # an odd number of tiles has one in the middle
+    if short < long:  # with an odd number of tiles, the middle one is alone
         _query_tile(short, q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, head, Lq, Lk, scale,
                     stride_qm, stride_kn, stride_vn, D, BLOCK_M, BLOCK_N)  # fmt: skip
 
 
 def paired_attention(q, k, v, scale, BLOCK_M=64, BLOCK_N=64):
-    """As causal_attention, with half as many programs, all of them equally long."""
+    """Compute the same as causal_attention with half as many programs, which all do the same work."""
     B, H, Lq, D = q.shape
     o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty((B, H, Lq), dtype=torch.float32, device=q.device)

@@ -1,4 +1,4 @@
-"""Plain attention, PyTorch's own and a student's, timed on this machine in a few seconds."""
+"""Time plain attention, PyTorch's attention and a student's kernel on this machine in a few seconds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from labs_helpers.measure.timing import measure_rounds
 
 
 def time_here(tile_attention) -> None:
-    """Prints ms and extra bytes at the peak of each way at two lengths, 8 heads of 64, full attention.
+    """Print the time and the extra bytes at the peak of full attention at two lengths, with 8 heads of 64.
 
-    Without a GPU PyTorch alone: what the interpreter takes says nothing about a kernel.
+    Without a GPU, only PyTorch is timed: the interpreter's time says nothing about a kernel.
     """
     here = this_machine()
     on_gpu = here.device == "cuda"
@@ -36,14 +36,16 @@ def time_here(tile_attention) -> None:
 
 
 def rates_here(ways: dict, L: int = 8192, head_dim: int = 64) -> None:
-    """Prints the TFLOP/s of causal attention of each way, name → (q, k, v, scale) → …, and of flash_attention, on
-    this machine's GPU: 16 heads, one sequence. Without a GPU it says so."""
+    """Print the TFLOP/s of causal attention on this machine's GPU, for 16 heads and one sequence.
+
+    ways: name → function of (q, k, v, scale). flash_attention is added. Without a GPU, print that there is none.
+    """
     from labs_helpers.attention.flash import flash_attention
     from labs_helpers.attention.study import flops
 
     here = this_machine()
     if here.device != "cuda":
-        print("no GPU here: what the interpreter takes says nothing about a kernel")
+        print("no GPU here: the interpreter's time says nothing about a kernel")
         return
     q, k, v = (torch.randn(1, 16, L, head_dim, dtype=here.dtype, device=here.device) for _ in range(3))
     calls = {name: partial(way, q, k, v, head_dim**-0.5) for name, way in ways.items()}

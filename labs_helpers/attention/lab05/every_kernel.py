@@ -1,7 +1,7 @@
-"""Run every attention kernel once on ragged lengths, and have compute-sanitizer look for accesses out of bounds.
+"""Run every attention kernel on uneven lengths, optionally under compute-sanitizer, which finds stray accesses.
 
 python -m labs_helpers.attention.lab05.every_kernel              # run them
-python -m labs_helpers.attention.lab05.every_kernel --memcheck   # run them under memcheck and record what it says
+python -m labs_helpers.attention.lab05.every_kernel --memcheck   # run them under memcheck and record its report
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.study import Study
 
 STUDY = Study("attention-memcheck")
-LENGTHS = ((130, 203), (203, 130))  # queries, keys: no multiples of a tile, and rows that see no key
+LENGTHS = ((130, 203), (203, 130))  # queries, keys: not multiples of a tile, and some rows see no key
 
 
 def run_every_kernel() -> list[str]:
-    """What ran, in words. Raises what a kernel raises, and RuntimeError where a result is not finite."""
-    prepare_triton()  # before the kernels are imported, which settles whether they are interpreted
+    """Run all kernels and return their names. Raises a kernel's error, and RuntimeError if a result contains NaN."""
+    prepare_triton()  # before the import of the kernels, because it chooses compiler or interpreter
     from labs_helpers.attention.flash import attention_forward
     from labs_helpers.attention.lab04.exercises import causal_attention, row_softmax, tile_attention
     from labs_helpers.attention.lab05.exercises import key_value_gradients, query_gradient
@@ -55,7 +55,7 @@ def run_every_kernel() -> list[str]:
             done(f"lab 05, one kernel: {what}", *one_kernel_gradients(*given))
             for D in (24, 64, 128):
                 _run_both_passes(done, Lq, Lk, D, causal, what)
-    for causal in (False, True):  # here the Hopper kernel has three consumers
+    for causal in (False, True):  # at this length the Hopper kernel has three consumers
         _run_both_passes(done, 203, 1100, 64, causal, f"203 queries, 1100 keys, {'causal' if causal else 'full'}")
     if device == "cuda":
         torch.cuda.synchronize()
@@ -78,11 +78,11 @@ def _run_both_passes(done, Lq: int, Lk: int, D: int, causal: bool, what: str) ->
 
 
 def memcheck(timeout: float = 540) -> dict:
-    """The record of a run under compute-sanitizer's memcheck: its errors, and what ran."""
+    """Run this command under compute-sanitizer's memcheck and return a record of its errors and of what ran."""
     tool = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
     if tool is None or this_machine().device != "cuda":
         raise SystemExit("memcheck needs an NVIDIA GPU and compute-sanitizer, which comes with the CUDA toolkit")
-    # Without PyTorch's cache every tensor is an allocation of its own, so that its end is known.
+    # Without PyTorch's cache, each tensor is a separate allocation, so memcheck knows where it ends.
     said = run(
         [tool, "--tool", "memcheck", sys.executable, "-m", "labs_helpers.attention.lab05.every_kernel"],
         timeout=timeout,
@@ -90,14 +90,14 @@ def memcheck(timeout: float = 540) -> dict:
     )
     summary = re.search(r"ERROR SUMMARY: (\d+) error", said)
     if summary is None:
-        raise RuntimeError(f"memcheck gave no summary:\n{said[-2000:]}")
+        raise RuntimeError(f"memcheck printed no summary:\n{said[-2000:]}")
     ran = re.findall(r"^ran (.+)$", said, re.MULTILINE)
     return {"study": "attention", "kind": "memcheck", "errors": int(summary[1]), "ran": ran}
 
 
 def main(arguments=None) -> None:
     parser = STUDY.parser(__doc__)
-    parser.add_argument("--memcheck", action="store_true", help="under compute-sanitizer; keeps a record")
+    parser.add_argument("--memcheck", action="store_true", help="run under compute-sanitizer and keep a record")
     given = parser.parse_args(arguments)
     if not given.memcheck:
         print("\n".join(f"ran {name}" for name in run_every_kernel()))

@@ -29,14 +29,14 @@ def attention_function(function: Callable[..., Any], draw: np.random.Generator) 
 @hidden("05/2")
 def query_gradient(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
     for given in _kernel_cases(draw):
-        with one_thread():  # many small products: several mostly wait for each other
+        with one_thread():  # with small products, several threads mostly wait for each other
             yield function(**given)
 
 
 @hidden("05/3")
 def key_value_gradients(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
     for given in _kernel_cases(draw):
-        with one_thread():  # many small products: several mostly wait for each other
+        with one_thread():  # with small products, several threads mostly wait for each other
             yield function(**given)
 
 
@@ -64,7 +64,7 @@ def softcap_gradients(function: Callable[..., Any], draw: np.random.Generator) -
 
 
 def _kernel_cases(draw: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Arguments of exercises 2 and 3: more queries than keys, so that some see none, and the other way round."""
+    """Yield arguments for exercises 2 and 3, with more queries than keys, so that some see none, and with fewer."""
     for dtype, D, causal, turned in (
         (torch.float32, 16, False, None),
         (torch.float32, 32, False, False),
@@ -87,15 +87,17 @@ def _lengths(draw: np.random.Generator, least: int, most: int) -> tuple[int, int
 
 
 def _operands(draw: np.random.Generator, B: int, H: int, Lq: int, Lk: int, D: int, dtype: torch.dtype) -> list[Tensor]:
-    """[q, k, v, do]."""
+    """Return [q, k, v, do]."""
     return [normal(draw, B, H, length, D, dtype=dtype) for length in (Lq, Lk, Lk, Lq)]
 
 
 def _forward(
     q: Tensor, k: Tensor, v: Tensor, scale: float, cap: float | None = None, causal: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """(o, lse) of float64's precision; o in the operands' dtype, lse in theirs or float32. A query that sees no key has
-    o = 0 and lse = −∞."""
+    """Compute (o, lse) in float64; return o in the operands' dtype, and lse in float64 for float64, else in float32.
+
+    A query that sees no key has o = 0 and lse = −∞.
+    """
     s = scale * q.double() @ k.double().mT
     if cap is not None:
         s = cap * torch.tanh(s / cap)
@@ -107,5 +109,5 @@ def _forward(
 
 
 def _between_nan(x: Tensor) -> Tensor:
-    """The same, contiguous, in memory that is NaN before and behind it: what is read there shows."""
+    """Return a contiguous copy with NaN before and after it in memory, so that stray loads show in the result."""
     return surrounded(x.flatten()).view(x.shape)

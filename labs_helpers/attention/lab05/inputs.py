@@ -1,4 +1,4 @@
-"""What the kernels of lab 05 take, for a look at them: random operands, with the lse and delta that belong to them."""
+"""Random operands for the kernels of lab 05, with their lse and delta."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from labs_helpers.attention import torch_reference
 
 
 def backward_inputs(Lq: int, Lk: int, H: int = 1, D: int = 32, dtype=torch.float32, device="cpu") -> dict:
-    """q, k, v, do, lse, delta and scale by name, causal, in query_gradient's order; the same on every machine."""
+    """Return q, k, v, do, lse, delta and scale by name for causal attention, in query_gradient's order.
+
+    The values are the same on every machine.
+    """
     generator = torch.Generator().manual_seed(0)
     q, k, v, do = (torch.randn(1, H, L, D, generator=generator).to(device, dtype) for L in (Lq, Lk, Lk, Lq))
     o, lse = torch_reference.attention_forward(q, k, v, causal=True)

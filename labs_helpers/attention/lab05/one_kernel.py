@@ -1,4 +1,4 @@
-"""All three gradients in one kernel: five matrix products instead of seven, and dQ added to by many programs."""
+"""All three gradients in one kernel with five matrix products instead of seven; many programs add to dQ."""
 
 import torch
 import triton
@@ -25,7 +25,7 @@ def one_kernel(
     BLOCK_N: tl.constexpr,
     BACKWARDS: tl.constexpr,
 ):
-    """Program (j, h) computes key tile j of dK and dV of head h, and adds to the query tiles of dQ that it meets."""
+    """Program (j, h) computes key tile j of head h's dK and dV, and adds to the query tiles of dQ along its loop."""
     LOG2E: tl.constexpr = 1.4426950408889634  # exp(x) = exp2(x · log2(e))
     head, tile_number = tl.program_id(1), tl.program_id(0)
     if BACKWARDS:
@@ -68,9 +68,9 @@ def one_kernel(
 def one_kernel_gradients(
     q, k, v, do, lse, delta, scale, causal=False, BLOCK_M=64, BLOCK_N=64, backwards=False, **options
 ):
-    """(dQ, dK, dV) of attention; dQ is float32, as it was added up. Operands and options as in query_gradient.
+    """Return attention's (dQ, dK, dV); dQ is in float32. Operands and options are as in query_gradient.
 
-    backwards: the programs take the key tiles from the last to the first, as a GPU might.
+    backwards: process the key tiles from the last to the first, as a GPU might.
     """
     (B, H, Lq, D), Lk = q.shape, k.shape[2]
     dq = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
@@ -100,5 +100,5 @@ def one_kernel_gradients(
 
 
 def added_up_query_gradient(*operands, **keywords):
-    """The dQ of one_kernel_gradients alone, for counting who adds to it."""
+    """Return only dQ of one_kernel_gradients, to count its writers."""
     return one_kernel_gradients(*operands, **keywords)[0]

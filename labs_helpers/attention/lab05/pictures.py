@@ -1,4 +1,4 @@
-"""The figures of lab 05: who walks where, who adds to dQ, what moves, and how long a backward pass takes."""
+"""Figures of lab 05: the walks of the programs, the writers of dQ, bytes moved, and the time of the backward pass."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from labs_helpers.draw.beside import beside_yours
 from labs_helpers.draw.boxes import draw_arrow
 from labs_helpers.draw.curves import predicted, recorded_on
 from labs_helpers.draw.roles import color, colormap, pale
+from labs_helpers.draw.words import length_text
 
 STATES = ("skipped tile", "whole tile", "masked tile")
 SHADES = colormap(*STATES, share=0.4)
 
 
 def draw_walks(by_queries: np.ndarray, by_keys: np.ndarray, BLOCK: int):
-    """The tiles of the score matrix with the walk of each program, as counted: of dQ's, and of dK's and dV's.
+    """Draw the counted walk of each program over the tiles of the score matrix, for dQ and for dK and dV.
 
     by_queries: how often program i of dQ loads each key, (query tiles, Lk). by_keys: how often program j of dK and
-    dV loads each query, (key tiles, Lq). Both causal, tiles BLOCK × BLOCK.
+    dV loads each query, (key tiles, Lq). Both are causal, with tiles of BLOCK × BLOCK.
     """
     Lq, Lk = by_keys.shape[1], by_queries.shape[1]
     states = tile_states(visible(Lq, Lk), BLOCK, BLOCK)
-    title = "dQ walks along rows of tiles, dK and dV down columns"
+    title = "dQ programs walk along rows, dK and dV programs down columns"
     across, down = ((loads.reshape(loads.shape[0], -1, BLOCK) > 0).any(2) for loads in (by_queries, by_keys))
     fig, axes = figures.panels(title, ("dQ: one program per row of tiles", "dK, dV: one program per column"), 9.6, 4.3)
     for ax, walks in zip(axes, (across, down), strict=True):
@@ -44,14 +45,14 @@ def draw_walks(by_queries: np.ndarray, by_keys: np.ndarray, BLOCK: int):
 
 
 def draw_writers(writers, prediction=None):
-    """How many programs add to each tile of dQ in the one-kernel version, beside the one writer of dQ's own kernel.
+    """Draw how many programs add to each tile of dQ in the one kernel; a separate dQ kernel has one writer per tile.
 
-    writers: one number a query tile. prediction: one for the last tile, or None.
+    writers: one number per query tile. prediction: a Prediction for the last tile, or None.
     """
     fig, ax = figures.new(f"Up to {max(writers)} programs add to one tile of dQ", height=3.8)
     tiles = np.arange(len(writers))
     ax.bar(tiles, writers, width=0.7, color=pale("all", 0.5), label="one kernel, counted")
-    ax.axhline(1, linestyle=":", color=color("theirs"), label="dQ in a kernel of its own")
+    ax.axhline(1, linestyle=":", color=color("theirs"), label="separate kernel for dQ")
     figures.legend_below(fig)
     most = max(*writers, predicted(prediction) or 0)
     ax.set(xlabel="query tile", ylabel="programs", xticks=tiles, ylim=(0, 1.2 * most))
@@ -61,10 +62,7 @@ def draw_writers(writers, prediction=None):
 
 
 def draw_traffic(moved: dict):
-    """Bytes that each way of the backward pass loads and stores, as counted.
-
-    moved: name → bytes.
-    """
+    """Draw the counted bytes that each version of the backward pass loads and stores. moved: name → bytes."""
     most = max(moved, key=moved.get)
     title = f"{most.capitalize()} move{'' if most.endswith('s') else 's'} the most: {moved[most] / 1e3:.0f} kB"
     fig, ax = figures.new(title, 8.4, 3.2)
@@ -75,21 +73,21 @@ def draw_traffic(moved: dict):
 
 @beside_yours("attention")
 def draw_ratio(rows, prediction=None):
-    """Time of the backward over that of the forward pass against the length; causal, head dim 128, float16.
+    """Plot backward time over forward time against the length, for causal attention with heads of 128 in float16.
 
-    rows: DataFrame as study.load gives it. prediction: a Prediction for flash_attention at the last length, or None.
+    rows: DataFrame from study.load. prediction: a Prediction for flash_attention at the last length, or None.
     """
     forward, backward = (
         chosen(rows, "speed", direction=direction, causal=True, D=128) for direction in ("forward", "backward")
     )
     fig, ax = figures.new(width=8.4)
     last, lengths = draw_time_ratios(ax, backward, forward, 2.5, "five products over two")
-    finding = "How many times as long as the forward pass the backward pass takes"
+    finding = "Backward time over forward time against the length"
     if OURS in last:
-        finding = f"The backward pass takes {last[OURS]:.1f} times as long as the forward"
-    setting = f"at {lengths[-1]:,} tokens; causal, float16, heads of 128{recorded_on(rows)}"
-    figures.set_title(fig, f"{finding}\n{setting}")
-    ax.set(ylabel="times the forward's time", ylim=(0, 1.1 * max(ax.get_ylim()[1], predicted(prediction) or 0)))
+        finding = f"At {length_text(lengths[-1])}, our backward pass takes {last[OURS]:.1f} times our forward pass"
+    figures.set_title(fig, finding, ax)
+    figures.write_below(fig, f"causal, float16, heads of 128{recorded_on(rows)}")
+    ax.set(ylabel="backward / forward time", ylim=(0, 1.1 * max(ax.get_ylim()[1], predicted(prediction) or 0)))
     figures.label_lines(ax)
     figures.mark_prediction(ax, lengths[-1], prediction)
     return fig

@@ -1,4 +1,4 @@
-"""The backward pass in one kernel whose dQ is the same every time: each program adds to a copy of its own."""
+"""The backward pass in one kernel with a reproducible dQ: each program adds to its own copy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import triton.language as tl
 def split_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, parts_ptr, dk_ptr, dv_ptr, Lq, Lk, scale, heads,
                  CAUSAL: tl.constexpr, D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
                  SPLITS: tl.constexpr, BACKWARDS: tl.constexpr):  # fmt: skip
-    """Program (s, h) takes the key tiles s, s + SPLITS, … of head h one after another, and adds what they give of dQ to
-    part s of dQ, which is its own: a load, an addition and a store, without atomics and always in the same order."""
+    """Program (s, h) processes the key tiles s, s + SPLITS, … of head h and adds to copy s of dQ.
+
+    No other program adds to this copy, so a load, an addition and a store replace the atomics, in a fixed order.
+    """
     LOG2E: tl.constexpr = 1.4426950408889634
     split, head, d = tl.program_id(0), tl.program_id(1), tl.arange(0, D)
     if BACKWARDS:
@@ -53,8 +55,10 @@ def split_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, parts_ptr, dk_
 
 
 def split_gradients(q, k, v, do, lse, delta, scale, causal=False, BLOCK_M=64, BLOCK_N=64, backwards=False, SPLITS=2):
-    """(dQ, dK, dV) of attention with five products; dQ float32. Operands as in query_gradient; SPLITS copies of dQ are
-    kept until they are added up. backwards: the programs go from the last to the first, as a GPU might."""
+    """Return attention's (dQ, dK, dV), computed with five products; dQ is in float32. Operands as in query_gradient.
+
+    SPLITS: copies of dQ, which are summed at the end. backwards: run the programs from the last to the first.
+    """
     (B, H, Lq, D), Lk = q.shape, k.shape[2]
     parts = torch.zeros((SPLITS, *q.shape), dtype=torch.float32, device=q.device)
     dk, dv = torch.empty_like(k), torch.empty_like(v)

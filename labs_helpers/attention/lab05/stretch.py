@@ -1,4 +1,4 @@
-"""Lab 05's ways of the backward pass beside a student's own: what each moves, and whether its bits stay the same."""
+"""Compare a student's backward pass with lab 05's versions: the bytes that they move, and reproducible bits."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ BLOCKS = {"causal": True, "BLOCK_M": 32, "BLOCK_N": 32}
 
 
 def two_kernels(q, k, v, do, lse, delta, scale, backwards=False, **blocks) -> tuple:
-    """(dQ, dK, dV) by exercises 2 and 3, where the order of the programs changes nothing."""
+    """Return (dQ, dK, dV) of exercises 2 and 3, for which the order of the programs has no effect."""
     operands = q, k, v, do, lse, delta, scale
     return exercises.query_gradient(*operands, **blocks), *exercises.key_value_gradients(*operands, **blocks)
 
 
 def beside_ours(mine, L: int = 128):
-    """The figure: bytes that two kernels, the one kernel, ours and `mine` load and store, as counted; causal, one head
-    of 32, tiles of 32×32.
+    """Draw the counted bytes that two kernels, the one kernel, ours and `mine` load and store.
 
-    Prints for each whether dQ has the same bits with the programs from the last to the first, and how far it is from
-    that of the two kernels, relatively. mine: as one_kernel_gradients, or returns None.
+    Attention is causal, with one head of 32 and tiles of 32×32. Prints for each version whether dQ keeps its bits when
+    the programs run from the last to the first, and its relative distance from the two kernels' dQ. mine: like
+    one_kernel_gradients, or a function that returns None.
     """
     ways = {"two kernels": two_kernels, "one kernel": one_kernel_gradients, "ours": split_gradients, "yours": mine}
     moved, exact = {}, None
@@ -36,7 +36,7 @@ def beside_ours(mine, L: int = 128):
         moved[name], dq, same = counted
         exact = dq if exact is None else exact
         error = float((dq - exact).norm() / exact.norm())
-        print(f"{name:<12} dQ the same, bit for bit, in another order: {same!s:<5}  away from two kernels: {error:.0e}")
+        print(f"{name:<12} same bits of dQ in another order: {same!s:<5}  difference from two kernels: {error:.0e}")
     return draw_traffic(moved)
 
 

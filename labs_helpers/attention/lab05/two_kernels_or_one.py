@@ -1,4 +1,4 @@
-"""Lab 05's two ways, two kernels and one, on a GPU: in time, and from run to run.
+"""Compare lab 05's two kernels with the one kernel on a GPU: their times, and their results from run to run.
 
 python -m labs_helpers.attention.lab05.two_kernels_or_one    # this GPU
 """
@@ -19,8 +19,10 @@ LENGTH, HEADS, HEAD_DIM = 4096, 8, 64
 
 
 def two_kernels_or_one(query_gradient, key_value_gradients, L: int = LENGTH) -> None:
-    """Prints what both ways take, causal, and in how many elements of dQ two runs of the one kernel differ: here, or
-    without a GPU on the recorded H200, where the two kernels are the reference's."""
+    """Print the causal times of both versions, and how many elements of dQ differ between two runs of each.
+
+    Without a GPU, print the records of an H200, for which the two kernels are the reference's.
+    """
     here = this_machine()
     if here.interpreted:
         print("recorded on an NVIDIA H200:")
@@ -38,7 +40,10 @@ def show(records: list[dict]) -> None:
 
 
 def measure(query_gradient, key_value_gradients, L: int = LENGTH, rounds: int = 5) -> list[dict]:
-    """A record for each way: ms, and how many elements of dQ differ between two runs. Float16, causal, one sequence."""
+    """Return one record per version: ms, and how many elements of dQ differ between two runs.
+
+    The operands are those of one causal sequence in this machine's dtype.
+    """
     from labs_helpers.attention.lab05.one_kernel import one_kernel_gradients
 
     here = this_machine()
@@ -62,8 +67,8 @@ def measure(query_gradient, key_value_gradients, L: int = LENGTH, rounds: int = 
 
 def main(arguments=None) -> None:
     given = STUDY.parser(__doc__).parse_args(arguments)
-    if prepare_triton():  # before the kernels are imported
-        raise SystemExit("the two ways are timed on a GPU, and there is none here")
+    if prepare_triton():  # before the import of the kernels
+        raise SystemExit("this command needs a GPU, and there is none here")
     from labs_helpers.attention.lab05 import checks, exercises  # noqa: F401  the checks know whose a function is
 
     records = measure(exercises.query_gradient, exercises.key_value_gradients)

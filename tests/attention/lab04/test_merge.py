@@ -1,4 +1,4 @@
-"""The reference of exercise 2, in which its check trusts: parts merged in any order are the whole row's softmax."""
+"""Test the reference of exercise 2: parts merged in any order give the softmax of the whole row."""
 
 from functools import reduce
 from itertools import permutations

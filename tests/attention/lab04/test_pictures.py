@@ -1,4 +1,4 @@
-"""The drawings of lab 04 show what they are given."""
+"""Test that the figures of lab 04 show their data."""
 
 import numpy as np
 import pytest

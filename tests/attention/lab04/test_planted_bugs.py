@@ -40,35 +40,35 @@ BUGS = [
         "attention_costs",
         "softmax in place",
         [(" + 2 * scores + (", " + scores + (")],
-        "3 of S's size .* are counted, not 4",
+        "3 × S's size .*, not 4",
     ),
-    ("attention_costs", "no softmax", [(" + 2 * scores + (", " + (")], "2 of S's size .* are counted, not 4"),
+    ("attention_costs", "no softmax", [(" + 2 * scores + (", " + (")], "2 × S's size .*, not 4"),
     (
         "attention_costs",
         "one head",
         [("tensor, scores = rows * D, rows * L", "tensor, scores = rows * D, L * L")],
-        "0.167 of S's size .* are counted, not 4",
+        "0.167 × S's size .*, not 4",
     ),
     (
         "attention_costs",
         "only S alive",
         [("itemsize * 2 * scores", "itemsize * scores")],
-        "1 of S's size .* both alive",
+        "1 × S's size .* both alive",
     ),
     (
         "attention_costs",
         "K and V once",
         [("L // BLOCK_M * 2 * tensor", "2 * tensor")],
-        "4 of Q's size .* not 8: .* each of a head's L / BLOCK_M = 3 programs reads K and V",
+        "4 × Q's size .* not 8: .* each of a head's L / BLOCK_M = 3 programs reads K and V",
     ),
     (
         "attention_costs",
         "Q again and again",
         [("(2 * tensor + L // BLOCK_M * 2 * tensor)", "(tensor + L // BLOCK_M * 3 * tensor)")],
-        "10 of Q's size .* not 8: Q is read and O written once",
+        "10 × Q's size .* not 8: Q is read and O written once",
     ),
-    ("attention_costs", "no log-sum-exp", [("* tensor) + lse", "* tensor)")], "0 log-sum-exps .* are counted, not 1"),
-    ("attention_costs", "a program a row", [("L // BLOCK_M", "L")], "98 of Q's size .* not 8"),
+    ("attention_costs", "no log-sum-exp", [("* tensor) + lse", "* tensor)")], "0 × the log-sum-exp .*, not 1"),
+    ("attention_costs", "a program a row", [("L // BLOCK_M", "L")], "98 × Q's size .* not 8"),
     ("attention_costs", "lse in Q's dtype", [("lse = 4 * rows", "lse = itemsize * rows")], "float32 whatever Q is"),
     (
         "attention_costs",
@@ -80,13 +80,13 @@ BUGS = [
         "attention_costs",
         "V forgotten",
         [("L // BLOCK_M * 2 * tensor", "L // BLOCK_M * tensor")],
-        "is 2,953,728, expected 4,723,200\nLikely cause: 5 of Q's size",
+        "is 2,953,728, expected 4,723,200\nLikely cause: you count 5 × Q's size",
     ),
     (
         "attention_costs",
         "another order",
         [("return plain_bytes, plain_extra, tiled_bytes", "return plain_bytes, tiled_bytes, plain_extra")],
-        r"is 4,723,200, expected 442,368\nLikely cause: the order is another: \(plain_bytes, plain_extra, tiled_bytes",
+        r"is 4,723,200, expected 442,368\nLikely cause: the order is wrong; return \(plain_bytes, plain_extra",
     ),
     # merge
     (
@@ -102,25 +102,25 @@ BUGS = [
         "merge",
         "a sign",
         [("torch.exp(m1 - shift), torch.exp(m2 - shift)", "torch.exp(shift - m1), torch.exp(shift - m2)")],
-        r"factors of l are turned around: l1 has to be multiplied by exp\(m1 − m\)",
+        r"factors of l are inverted: multiply l1 by exp\(m1 − m\)",
     ),
     (
         "merge",
         "a sign in one factor",
         [("torch.exp(m1 - shift)", "torch.exp(shift - m1)")],
-        r"factor of l1 is turned around: l1 has to be multiplied by exp\(m1 − m\)",
+        r"factor of l1 is inverted: multiply l1 by exp\(m1 − m\)",
     ),
     (
         "merge",
         "o divided by one factor",
         [("factor1[:, None] * o1", "o1 / factor1[:, None]")],
-        "factor of o1 is turned around: o1 has to be multiplied",
+        "factor of o1 is inverted: multiply o1",
     ),
     (
         "merge",
         "o divided by the factors",
         [("factor1[:, None] * o1", "o1 / factor1[:, None]"), ("factor2[:, None] * o2", "o2 / factor2[:, None]")],
-        "factors of o are turned around: o1 has to be multiplied",
+        "factors of o are inverted: multiply o1",
     ),
     (
         "merge",
@@ -159,8 +159,8 @@ BUGS = [
     ("row_softmax", "l not rescaled", [("l_i * tl.exp(m_i - shift) + ", "l_i + ")], "l_i is not rescaled"),
     ("row_softmax", "last block only", [("l_i * tl.exp(m_i - shift) + ", "")], "l_i is overwritten in each step"),
     ("row_softmax", "last block's maximum", [(BLOCK_MAX, "m_new = tl.max(x)")], "off|not finite"),
-    ("row_softmax", "tail of zeros", [(TAIL, TAIL.replace(INF, "0.0"))], "counts as 0"),
-    ("row_softmax", "no other=", [(TAIL, TAIL.replace(f", other={INF}", ""))], "end is undefined"),
+    ("row_softmax", "tail of zeros", [(TAIL, TAIL.replace(INF, "0.0"))], "loaded as 0"),
+    ("row_softmax", "no other=", [(TAIL, TAIL.replace(f", other={INF}", ""))], "end are undefined"),
     ("row_softmax", "not divided", [("tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)")], "not divided by l_i"),
     (
         "row_softmax",
@@ -192,7 +192,7 @@ BUGS = [
         [("    row_softmax_kernel[(M,)](x, y", "    z = torch.softmax(x, 1)\n    row_softmax_kernel[(M,)](x, y")],
         "lets PyTorch work: softmax",
     ),
-    ("row_softmax", "exp2", [("tl.exp(", "tl.exp2(")], "exp2 without the factor"),
+    ("row_softmax", "exp2", [("tl.exp(", "tl.exp2(")], "exp2 is used without the factor"),
     ("row_softmax", "maximum not kept", [("        m_i = m_new\n", "")], "new maximum is not kept"),
     ("row_softmax", "column stride 1", [("columns * stride_xn", "columns")], "column stride is taken to be 1"),
     ("row_softmax", "torch.inf in the kernel", [(f"m_i = {INF}", "m_i = -torch.inf")], "a kernel may use only tl"),
@@ -216,7 +216,7 @@ BUGS = [
             "row_softmax",
             f"128 {where}",
             [(old, old.replace("BLOCK", "128"))],
-            "the number 128 stands where BLOCK should",
+            "the number 128 is used instead of BLOCK",
         )
         for where, old in (("in the blocks", "tl.arange(0, BLOCK)"), ("in the steps", "range(0, N, BLOCK)"))
     ),
@@ -320,7 +320,7 @@ BUGS = [
         "tile_attention",
         "V for K",
         [("k = tl.load(k_head + columns[:, None] * stride_kn", "k = tl.load(v_head + columns[:, None] * stride_vn")],
-        "what is loaded as K is not K",
+        "the tensor loaded as K is not K",
     ),
     ("tile_attention", "K not transposed", [("tl.trans(k)", "k")], "here 16×32 and 64×32: the inner"),
     ("tile_attention", "P not converted", [("p.to(v.dtype)", "p")], r"convert one(.|\n)*p.to\(v.dtype\)"),
@@ -353,7 +353,7 @@ BUGS = [
                 "+ d[None, :], acc.to(o_ptr.dtype.element_ty))\n",
             )
         ],
-        "goes through memory",
+        "an intermediate result goes through memory",
     ),
     (
         "tile_attention",
@@ -371,13 +371,13 @@ BUGS = [
         "tile_attention",
         "scores in Q's dtype",
         ROUNDED_SCORES,
-        "Likely cause: the scores are rounded to Q's dtype; they",
+        "Likely cause: the scores are rounded to Q's dtype; keep",
     ),
     (
         "tile_attention",
         "scores in float16",
         [(SCORES, f"{SCORES}\n        s = s.to(tl.float16).to(tl.float32)")],
-        "Likely cause: the scores are rounded to float16; they",
+        "Likely cause: the scores are rounded to float16; keep",
     ),
     # causal_attention
     *(
@@ -408,19 +408,19 @@ BUGS = [
         "expected -inf(.|\n)*a score is masked with a large negative number",
     ),
     ("causal_attention", "m_i from −10³⁰", [FINITE, NO_GUARD], "m_i starts at a large negative number"),
-    ("causal_attention", "end without Lk − Lq", [("BLOCK_M + Lk - Lq", "BLOCK_M")], "its end forgets Lk − Lq"),
+    ("causal_attention", "end without Lk − Lq", [("BLOCK_M + Lk - Lq", "BLOCK_M")], "its end omits Lk − Lq"),
     ("causal_attention", "maximum not kept", [("        m_i = m_new\n", "")], "new maximum is not kept"),
     ("causal_attention", "diagonal one to the left", [(DIAGONAL, DIAGONAL.replace("<=", "<"))], "one too far left"),
     ("causal_attention", "diagonal one to the right", [(DIAGONAL, DIAGONAL + " + 1")], "one too far right"),
     ("causal_attention", "top left", [(DIAGONAL, "columns[None, :] <= rows[:, None]")], "from the top left"),
-    ("causal_attention", "top left altogether", [("+ Lk - Lq", "+ 0")], "its end forgets Lk − Lq"),
+    ("causal_attention", "top left altogether", [("+ Lk - Lq", "+ 0")], "its end omits Lk − Lq"),
     (
         "causal_attention",
         "nothing masked",
         [("if start + BLOCK_N > full:", "if start + BLOCK_N > full + 100000:")],
         "nothing is masked",
     ),
-    ("causal_attention", "every tile computed", [(END, "end = Lk")], "the loop goes on to Lk"),
+    ("causal_attention", "every tile computed", [(END, "end = Lk")], "the loop continues to Lk"),
     (
         "causal_attention",
         "a skipped tile that was needed",
@@ -443,7 +443,7 @@ BUGS = [
         "causal_attention",
         "a program too many",
         [("triton.cdiv(Lq, BLOCK_M)", "Lq // BLOCK_M + 1")],
-        r"program \(5, 0\) has no queries, and loads keys(.|\n)*the grid is too large",
+        r"program \(5, 0\) has no queries but loads keys(.|\n)*the grid is too large",
     ),
     ("causal_attention", "keys past the end of K", [(K_MASK, K_MASK.replace(TO_LK, ""))], "load outside k_ptr"),
     ("causal_attention", "keys past the end of V", [(V_MASK, V_MASK.replace(TO_LK, ""))], "load outside v_ptr"),
@@ -460,24 +460,29 @@ BUGS = [
         [(", mask=rows[:, None] < Lq)\n    tl.store", ")\n    tl.store")],
         "store outside o_ptr",
     ),
-    ("causal_attention", "0/0", [(GUARD, "")], "0/0 in the rows that see no key"),
+    ("causal_attention", "0/0", [(GUARD, "")], "rows that see no key compute 0/0"),
     ("causal_attention", "no guard of −inf", [(SHIFT, "shift = m_new")], "subtract 0 from the scores"),
-    ("causal_attention", "masked with 0", [(f"{DIAGONAL}, s, {INF}", f"{DIAGONAL}, s, 0.0")], "not seen is 0"),
+    (
+        "causal_attention",
+        "masked with 0",
+        [(f"{DIAGONAL}, s, {INF}", f"{DIAGONAL}, s, 0.0")],
+        "unseen keys are set to 0",
+    ),
     ("causal_attention", "accumulator not rescaled", [(RESCALE, "")], "accumulator is not rescaled"),
     ("causal_attention", "lse in base 2", [(LSE, "m_i + tl.log2(l_i)")], "log-sum-exp is in base 2"),
-    # window_attention (the transfer exercise; its reference is beside this file)
+    # window_attention (the transfer exercise; its reference is in exercises/)
     ("window_attention", "one too long", [("> own - window)", ">= own - window)")], "one too long"),
     ("window_attention", "one too short", [("> own - window)", "> own - window + 1)")], "one too short"),
     ("window_attention", "no window", [(WINDOW, "columns[None, :] <= own")], "window is not applied"),
-    ("window_attention", "both sides", [(WINDOW, WINDOW.replace("<= own", "< own + window"))], "to both sides"),
-    ("window_attention", "starts at 0", [(BEGIN, "begin = 0")], "the loop begins at key 0"),
+    ("window_attention", "both sides", [(WINDOW, WINDOW.replace("<= own", "< own + window"))], "to both sides of"),
+    ("window_attention", "starts at 0", [(BEGIN, "begin = 0")], "the loop starts at key 0"),
     (
         "window_attention",
         "starts with the last row's window",
         [(BEGIN, "begin = tl.maximum(first + BLOCK_M + Lk - Lq - window, 0) // BLOCK_N * BLOCK_N")],
-        "begins with the last row's keys",
+        "starts at the last row's first key",
     ),
-    ("window_attention", "computes to the end", [(END, "end = Lk")], "the loop goes on to Lk"),
+    ("window_attention", "computes to the end", [(END, "end = Lk")], "the loop continues to Lk"),
     (
         "window_attention",
         "begins at a negative key",
@@ -488,7 +493,7 @@ BUGS = [
         "window_attention",
         "begin without Lk − Lq",
         [(BEGIN, BEGIN.replace(" + Lk - Lq", ""))],
-        "its begin forgets Lk − Lq",
+        "its start omits Lk − Lq",
     ),
     (
         "window_attention",
@@ -511,7 +516,7 @@ BUGS = [
     ("window_attention", "no guard of −inf", [(SHIFT, "shift = m_new")], "subtract 0 from the scores"),
     ("window_attention", "0/0", [(GUARD, "")], "0/0"),
     ("window_attention", "top left", [("own = rows[:, None] + Lk - Lq", "own = rows[:, None]")], "from the top left"),
-    # classes of mistakes that are found by recomputation
+    # mistakes that the checks find by recomputation
     (
         "attention_costs",
         "bits",
@@ -523,9 +528,9 @@ BUGS = [
         "merge",
         "each with the other's maximum",
         [("torch.exp(m1 - shift), torch.exp(m2 - shift)", "torch.exp(m1 - m2), torch.exp(m2 - m1)")],
-        "with the common maximum, not with the other part's",
+        "use the other part's maximum",
     ),
-    ("merge", "the guard of one", [('m == float("-inf")', 'm1 == float("-inf")')], "the guard asks m1"),
+    ("merge", "the guard of one", [('m == float("-inf")', 'm1 == float("-inf")')], "the guard tests m1"),
     (
         "merge",
         "an empty part's other one returned",
@@ -546,7 +551,7 @@ BUGS = [
                 "tl.sum(tl.exp(x - shift))\n        l_i = l_i.to(x_ptr.dtype.element_ty).to(tl.float32)",
             )
         ],
-        "float16, of which(.|\n)*l_i is rounded to X's dtype",
+        "float16, most(.|\n)*l_i is rounded to X's dtype",
     ),
     ("row_softmax", "the guard's 0 kept", [("m_i = m_new", "m_i = shift")], "is kept as the maximum"),
     ("row_softmax", "each block's maximum", [("tl.exp(x - m_i) / l_i", "tl.exp(x - tl.max(x)) / l_i")], "own maximum"),
@@ -555,7 +560,7 @@ BUGS = [
         "row_softmax",
         "no exp in the sum",
         [("tl.sum(tl.exp(x - shift))", "tl.sum(x - shift)")],
-        "not of its exponential",
+        "sum its exponential",
     ),
     (
         "row_softmax",
@@ -569,8 +574,8 @@ BUGS = [
         ],
         "second call overwrites what the first one returned",
     ),
-    ("tile_attention", "one maximum for a tile", [("tl.max(s, axis=1)", "tl.max(s)")], "of the whole tile: tl.max"),
-    ("tile_attention", "one sum for a tile", [("tl.sum(p, axis=1)", "tl.sum(p)")], "of the whole tile: tl.sum"),
+    ("tile_attention", "one maximum for a tile", [("tl.max(s, axis=1)", "tl.max(s)")], "for the whole tile: tl.max"),
+    ("tile_attention", "one sum for a tile", [("tl.sum(p, axis=1)", "tl.sum(p)")], "for the whole tile: tl.sum"),
     ("tile_attention", "divided by LOG2E", [("(scale * LOG2E)", "(scale / LOG2E)")], "are divided by LOG2E"),
     (
         "tile_attention",
@@ -594,13 +599,13 @@ BUGS = [
 
 
 def stride_bugs(*names):
-    """One tensor's stride in another's place, in each of the kernels."""
+    """Return bugs that use one tensor's stride for another tensor, in each kernel."""
     return [
         (
             name,
             f"{new} for {old}",
             [(f"* {old}", f"* {new}")],
-            "strides of their own(.|\n)*(uses the wrong stride|strides of its own)",
+            "different strides(.|\n)*(uses the wrong stride|use .'s own strides)",
         )
         for name in names
         for old, new in (

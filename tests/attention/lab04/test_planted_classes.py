@@ -1,4 +1,4 @@
-"""Classes of mistakes that ordinary inputs do not show, in each kernel of lab 04: long, and so a soak test."""
+"""Soak test of lab 04's kernels: mistakes that ordinary inputs do not reveal."""
 
 import pytest
 
@@ -40,8 +40,8 @@ BUGS = [
             "q, which was given to you, was changed",
         ),
         (name, "S stored", STORED, "elements to scratch_ptr, a tensor of"),
-        (name, "the first maximum kept", [(MAX, FIRST)], "every step subtracts the first one's maximum"),
-        (name, "the tile's own maximum", [(MAX, "m_new = tl.max(s, axis=1)")], "maximum is that of this step alone"),
+        (name, "the first maximum kept", [(MAX, FIRST)], "every step subtracts the first step's maximum"),
+        (name, "the tile's own maximum", [(MAX, "m_new = tl.max(s, axis=1)")], "maximum covers only this step"),
         (
             name,
             "accumulated in 16 bits",
@@ -60,7 +60,7 @@ BUGS += [
         "window_attention",
         f"begin {by}",
         [(BEGIN, BEGIN.replace("window + 1", f"window + {1 + by}"))],
-        "begins a key too" if by in (-1, 1) else "loads|never loads",
+        "starts a key too" if by in (-1, 1) else "loads|never loads",
     )
     for by in (-2, -1, 1, 2)
 ]
@@ -76,7 +76,7 @@ BUGS += [
         "row_softmax",
         "the block's own maximum",
         [(BLOCK_MAX, "m_new = tl.max(x)")],
-        "maximum is that of this step alone",
+        "maximum covers only this step",
     ),
     ("tile_attention", "a number for the scale", [(SCORES, SCORES.replace("scale *", "0.5 *"))], "off"),
 ]

@@ -1,4 +1,4 @@
-"""Lab 05's drawings show what was counted, and draw a prediction where there is one; its kernels side by side."""
+"""Test that lab 05's figures show the counted values and a prediction, and that its kernels agree."""
 
 from types import SimpleNamespace
 

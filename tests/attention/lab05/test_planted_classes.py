@@ -1,4 +1,4 @@
-"""Classes of mistakes that ordinary inputs do not show, in the kernels of lab 05: long, and so a soak test."""
+"""Soak test of lab 05's kernels: mistakes that ordinary inputs do not reveal."""
 
 import pytest
 
@@ -20,14 +20,14 @@ BUGS = [
     ("query_gradient", "K loaded twice", [(DQ, f"{LOAD_K}\n        {DQ}")], "K is loaded twice in each step"),
     ("query_gradient", "dP in 16 bits", [(DP, DP + ".to(do.dtype)")], "dP is rounded to 16 bits"),
     ("query_gradient", "added twice", [(DQ, DQ.replace("dq = ", "dq += "))], "dQ is added twice"),
-    ("query_gradient", "K for V", [(DP, DP.replace("trans(v)", "trans(k)"))], "here it is dO·Kᵀ"),
+    ("query_gradient", "K for V", [(DP, DP.replace("trans(v)", "trans(k)"))], "dP is computed as dO·Kᵀ"),
     ("query_gradient", "16 for D", [("tl.arange(0, D)", "tl.arange(0, 16)")], "heads of 32"),
     *(
         ("query_gradient", f"end {by}", [(END, END.replace("+ Lk - Lq", f"+ Lk - Lq + {by}"))], "off|is loaded")
         for by in (-2, -1, 1, 2)
     ),
     ("key_value_gradients", "Q loaded twice", [(DK, f"{LOAD_Q}\n        {DK}")], "Q is loaded twice in each step"),
-    ("key_value_gradients", "dO for Q", [(DK, DK.replace(", q, dk", ", do, dk"))], "here dS meets dO"),
+    ("key_value_gradients", "dO for Q", [(DK, DK.replace(", q, dk", ", do, dk"))], "dS is multiplied by dO"),
     (
         "key_value_gradients",
         "BLOCK_N for BLOCK_M",

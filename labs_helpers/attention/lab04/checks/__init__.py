@@ -1,4 +1,4 @@
-"""The checks of lab 04, a file an exercise; its notebook calls `check.name(name)`."""
+"""The checks of lab 04, one file per exercise; the notebook calls `check.name(name)`."""
 
 from labs_helpers.attention.lab04.checks.ex1_attention_costs import attention_costs
 from labs_helpers.attention.lab04.checks.ex2_merge import merge

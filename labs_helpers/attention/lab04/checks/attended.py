@@ -1,4 +1,4 @@
-"""The trial of a kernel that computes attention: what O, log-sum-exp and the loads are held to."""
+"""Check a kernel of attention: its O, its log-sum-exp and its loads."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -26,15 +26,15 @@ WHY = "float32 sums, P and O rounded once"
 
 @dataclass
 class Trial:
-    """A kernel of attention, case by case: what has passed tells of the next case which mistakes were not made."""
+    """A check of one attention kernel, case by case. Cases that have passed rule out causes in later cases."""
 
     student: Callable
     causal: bool
-    passed: list = field(default_factory=list)  # (name, its causes, whether an answer is right)
-    walks: list = field(default_factory=list)  # (walks of common mistakes, whether one is right)
+    passed: list = field(default_factory=list)  # (name, its causes, test of right answers)
+    walks: list = field(default_factory=list)  # (walks of common mistakes, test of right walks)
 
     def attend(self, case: str, tensors, BLOCK_M: int, BLOCK_N: int, *window: int) -> Run:
-        """`student(q, k, v, *window, SCALE, …)` against float64, with its loads, stores and visits; raises Wrong."""
+        """Compare `student(q, k, v, *window, SCALE, …)` with float64 and check its loads and stores; raises Wrong."""
         q, k, v = tensors
         seen = visible(q.shape[2], k.shape[2], self.causal, *window)
         with row_loads(k) as loaded:
@@ -47,8 +47,8 @@ class Trial:
             for part in _matrices(tensor):
                 replace(run, value=part).expect_written_once(name, overlapping)
         if run.meter:
-            expect_nothing_beside(run, (q, k, v, o, lse), "S and P stay on the chip, a tile at a time")
-            run.expect_loads("Q", q, 1, "each program loads its own rows, once, before the loop")
+            expect_nothing_beside(run, (q, k, v, o, lse), "keep the tiles of S and P on the chip")
+            run.expect_loads("Q", q, 1, "each program loads its own rows once, before the loop")
             expect_visits(run, loaded, seen, k, v, BLOCK_M, BLOCK_N, window[0] if window else None, self.walks)
         exact = Exact(q, k, v, SCALE, torch.from_numpy(seen))
         bounds = exact.bounds(q.dtype)
@@ -70,12 +70,14 @@ class Trial:
 
 
 def attention_cases(student, cases, causal: bool) -> Iterator[str]:
-    """The whole check of a kernel. A case: name, (q, k, v), BLOCK_M, BLOCK_N, and the window of keys that a query sees,
-    if there is one. Returns the last Run."""
+    """Check a kernel on all cases and return the last Run.
+
+    A case is (name, (q, k, v), BLOCK_M, BLOCK_N), with a window size at the end for a sliding window.
+    """
     trial = Trial(student, causal)
     tiles = visited = 0
     for case, tensors, BLOCK_M, BLOCK_N, *window in cases:
-        with one_thread():  # many small products: several mostly wait for each other
+        with one_thread():  # with small products, several threads mostly wait for each other
             run = trial.attend(case, tensors, BLOCK_M, BLOCK_N, *window)
             if not tiles:
                 again = partial(student, *tensors, *window, SCALE, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N)
@@ -84,9 +86,9 @@ def attention_cases(student, cases, causal: bool) -> Iterator[str]:
         tiles, visited = tiles + states.size, visited + int((states != SKIPPED).sum())
         yield case
     if causal:
-        yield f"visited are {visited} of {tiles} tiles, those that a query sees, each once"
+        yield f"{visited} of {tiles} tiles visited: each tile that a query sees, once"
     else:
-        yield "Q read once, K and V once a row of tiles, only O and the log-sum-exp written: nothing of size L²"
+        yield "Q is read once, K and V once per row of tiles, and only O and the log-sum-exp are written"
     yield check_tensor_cores(run.launches[-1])
 
 
@@ -97,6 +99,6 @@ def _is_right(answer, expected, bound) -> bool:
 
 
 def _matrices(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """The tensor as one matrix of rows, or, where its strides have none, one of each head."""
+    """View the tensor as one matrix of rows or, if its strides do not allow that, as one matrix per head."""
     rows = tensor.flatten(0, -2)
     return [rows] if rows.data_ptr() == tensor.data_ptr() else [head for batch in tensor for head in batch]

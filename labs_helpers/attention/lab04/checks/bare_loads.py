@@ -1,4 +1,4 @@
-"""The loads of a kernel that say nothing about what stands past the end."""
+"""Find masked loads without `other`, whose values past the end are undefined."""
 
 import ast
 
@@ -6,7 +6,7 @@ from labs_helpers.compile.source import source_of
 
 
 def loads_without_other(kernel) -> list[str]:
-    """The names that a kernel's masked loads without `other` are assigned to: what is past the end is undefined."""
+    """Return the names to which a kernel assigns masked loads without `other`."""
     assignments = (node for node in ast.walk(ast.parse(source_of(kernel))) if isinstance(node, ast.Assign))
     bare = (ast.unparse(node.targets[0]) for node in assignments if any(map(_is_bare, ast.walk(node.value))))
     return list(dict.fromkeys(bare))

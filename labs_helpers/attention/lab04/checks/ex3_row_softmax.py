@@ -1,4 +1,4 @@
-"""Exercise 3 of lab 04: the softmax of a row in blocks."""
+"""Exercise 3 of lab 04: a softmax that reads its row in blocks."""
 
 from itertools import chain
 
@@ -20,19 +20,21 @@ def row_softmax(student):
     steps = torch.tensor([0.0, 300.0, -300.0, 600.0, 300.0], device=x.device).repeat_interleave(64)[:300]
     gap = x - 200
     gap[:, 64:200] = gap[2, :140] = -torch.inf
-    faint = numbers(2, 1040) - 8 * (torch.arange(1040, device=x.device) >= 16)  # e⁻⁸ as much, but a thousand of them
+    faint = numbers(2, 1040) - 8 * (
+        torch.arange(1040, device=x.device) >= 16
+    )  # a thousand elements with e⁻⁸ of the weight
     cases = (
         (FIRST, numbers(5, 320), 64),
-        ("5×300, NaN around, blocks of 128", surrounded(numbers(5, 300)), 128),
-        ("4×300, all near +200", x + 200, 64),
-        ("4×300, all near −200", x - 200, 64),
+        ("5×300, surrounded by NaN, blocks of 128", surrounded(numbers(5, 300)), 128),
+        ("4×300, all elements near +200", x + 200, 64),
+        ("4×300, all elements near −200", x - 200, 64),
         ("4×300, rising and falling by 300 from block to block", x + steps, 64),
-        ("4×300 with blocks of −inf, one of them at the start of row 2", gap, 64),
+        ("4×300 with blocks of −inf, one at the start of row 2", gap, 64),
         ("70×3, a transposed view", numbers(3, 70).t(), 32),
-        ("2×1040 float16, of which most count for little", faint.half(), 16),
+        ("2×1040 float16, most elements with a small weight", faint.half(), 16),
     )
     run = yield from kernel_cases(student, cases, truth, causes, loads, stores=stores, output="Y", fused=True)
-    yield "X read twice, Y written once"
+    yield "X is read twice and Y is written once"
     yield check_compiles("compiled", run.launches[-1])
 
 
@@ -58,28 +60,31 @@ def mistaken(run, x, BLOCK: int):
     largest = x.amax(1, keepdim=True)
     sums, numerator = torch.exp(x - largest).sum(1, keepdim=True), torch.exp(x - largest)
     never = blocks[0].amax(1, keepdim=True).isinf()
-    yield "−inf − (−inf) is NaN in a row that has only seen −inf so far: subtract 0 there", right.where(~never, nan)
+    yield "−inf − (−inf) is NaN in a row that has only seen −inf so far; subtract 0 there", right.where(~never, nan)
     made = {} if run.case == FIRST else {text: y for text, y in row_mistakes(numbers(5, 320).cpu().double(), 64)}
     to_own = roundings("X's dtype", 1.0) if run.value.dtype == torch.float16 else ()
     for sentence, answer in row_mistakes(x, BLOCK, to_own):
         if sentence not in made or torch.allclose(made[sentence], made[""], rtol=1e-3):  # else the first case shows it
             yield sentence, answer
-    yield "only the first block is in l_i", numerator / torch.exp(blocks[0] - largest).sum(1, keepdim=True)
+    yield "l_i contains only the first block", numerator / torch.exp(blocks[0] - largest).sum(1, keepdim=True)
     yield "the result is not divided by l_i", numerator
-    yield "the result is multiplied by l_i; it is divided", numerator * sums
-    yield "the maximum is not subtracted when the result is made: exp(x − m_i)", exp(x) / sums
-    yield "the maximum is added in the exponent: exp(x − m_i)", exp(x + largest) / sums
-    yield "l_i is subtracted in the exponent; that takes its logarithm, or divide", exp(x - largest - sums)
-    yield "the result is the logarithm", torch.log_softmax(x, 1)
+    yield "the result is multiplied by l_i; divide it by l_i", numerator * sums
+    yield "the second pass does not subtract the maximum: exp(x − m_i)", exp(x) / sums
+    yield "the maximum is added in the exponent; subtract it: exp(x − m_i)", exp(x + largest) / sums
+    yield "l_i is subtracted in the exponent; subtract its logarithm, or divide by l_i", exp(x - largest - sums)
+    yield "the result is the logarithm of the softmax", torch.log_softmax(x, 1)
     own = torch.cat([block.amax(1, keepdim=True).expand_as(block) for block in blocks], 1)
-    yield "the result is made with each block's own maximum; m_i is that of the row", torch.exp(x - own) / sums
-    yield "each block is a softmax of its own", torch.cat([torch.softmax(block, 1) for block in blocks], 1)
+    yield "the second pass subtracts each block's own maximum; m_i is the maximum of the row", torch.exp(x - own) / sums
     yield (
-        'what is past the row\'s end counts as 0, and exp(0 − m) is not 0: other=-float("inf")',
+        "each block gets its own softmax; the softmax is over the whole row",
+        torch.cat([torch.softmax(block, 1) for block in blocks], 1),
+    )
+    yield (
+        'elements past the row\'s end are loaded as 0, and exp(0 − m) is not 0; use other=-float("inf")',
         torch.softmax(torch.nn.functional.pad(x, (0, past)), 1)[:, : x.shape[1]],
     )
-    yield "exp2 without the factor log2(e)", torch.softmax(x / LOG2E, 1)
-    yield "exp2 without the factor log2(e), when the result is made", torch.exp((x - largest) / LOG2E) / sums
+    yield "exp2 is used without the factor log2(e)", torch.softmax(x / LOG2E, 1)
+    yield "the second pass uses exp2 without the factor log2(e)", torch.exp((x - largest) / LOG2E) / sums
     of_unit = unit.amax(1, keepdim=True)
     for where, numerators, total in (
         ("", torch.exp(unit - of_unit), torch.exp(unit - of_unit).sum(1, keepdim=True)),
@@ -90,34 +95,34 @@ def mistaken(run, x, BLOCK: int):
     for sentence, times in walks(x.shape[1], BLOCK):
         m = x.where(times > 0, -torch.inf).amax(1, keepdim=True)
         yield sentence, torch.exp(x - m) / (torch.exp(x - m) * times).sum(1, keepdim=True)
-    yield "the new maximum is not kept: m_i = m_new at the end of the step", nan.where(x.isinf(), torch.inf)
+    yield "the new maximum is not kept; set m_i = m_new at the end of the step", nan.where(x.isinf(), torch.inf)
     if bool((x > 80).all()):
         yield "exp overflows: the maximum is not subtracted", nan
     elif bool((x < -80).all()):
-        yield "every exp is 0: the running maximum starts at 0, not at −inf, or is not subtracted", nan
+        yield "every exp is 0: the running maximum starts at 0, not at −inf, or you do not subtract it", nan
     elif past and "x" in loads_without_other(run.launches[-1].kernel):
-        yield 'what is past the row\'s end is undefined: give the load other=-float("inf")', nan
+        yield 'elements past the row\'s end are undefined; give the load other=-float("inf")', nan
 
 
 def walks(N: int, BLOCK: int):
-    """(sentence, how often a loop over the blocks takes each element of a row, (N,)) of another number for BLOCK."""
+    """Yield (sentence, how often the loop visits each element of a row, (N,)) for wrong numbers in place of BLOCK."""
     for width in {16, 32, 64, 128, 256, 512, 1024} - {BLOCK}:
         for step, block in ((BLOCK, width), (width, BLOCK)):
             times = torch.zeros(N, dtype=torch.float64)
             for start in range(0, N, step):
                 times[start : start + block] += 1
-            yield f"the number {width} stands where BLOCK should", times
+            yield f"the number {width} is used instead of BLOCK", times
 
 
 def stores(run, x, BLOCK: int):
     early = torch.arange(x.shape[1]) < x.shape[1] - 1
-    yield "the store's mask ends an element early: columns < N", early.int().expand(x.shape).numpy()
+    yield "the store's mask leaves out the last element; use columns < N", early.int().expand(x.shape).numpy()
     for sentence, times in walks(x.shape[1], BLOCK):
         yield sentence, times.clamp(max=1 if (times == 0).any() else torch.inf).expand(x.shape).numpy()
 
 
 def row_mistakes(x: torch.Tensor, BLOCK: int, more=()):
-    """(sentence, Y) of attention's mistakes and of `more` that show in maximum or sum; first the right one, ''."""
+    """Yield (sentence, Y) for mistakes in the maximum or the sum; the first pair is the right Y, with sentence ''."""
     no_values = torch.zeros(x.shape[1], 1, dtype=torch.float64)
     for sentence, step in chain([("", Step.ends)], mistakes(1.0, 1, BLOCK), more):
         if all(
@@ -138,4 +143,4 @@ def row_mistakes(x: torch.Tensor, BLOCK: int, more=()):
 
 
 def loads(run, x, BLOCK: int):
-    yield "X", x, 2, "once for maximum and sum together, once for the result"
+    yield "X", x, 2, "once for the maximum and the sum together, once for the result"

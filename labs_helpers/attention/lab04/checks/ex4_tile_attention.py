@@ -9,11 +9,11 @@ from labs_helpers.course.exercise import exercise
 @exercise("04/4", "forward", points=20, minutes=25, reference=exercises.tile_attention, kernel=True)
 def tile_attention(student):
     cases = (
-        ("64 queries, 192 keys, NaN around", between_nan(64, 192, D=32), 16, 64),
+        ("64 queries, 192 keys, surrounded by NaN", between_nan(64, 192, D=32), 16, 64),
         ("all scores near +200", near(200.0, 64, 96, D=16), 64, 32),
         ("all scores near −200", near(-200.0, 64, 96, D=32), 32, 32),
-        ("scores that rise and fall by 300 from tile to tile", in_steps(32, 96, D=32), 32, 16),
-        ("float16, 1024 keys, each of which counts for little", faint(1024, 32), 16, 32),
-        ("float16, Q, K and V with strides of their own", apart(32, 64, D=32), 16, 32),
+        ("scores rise and fall by 300 from tile to tile", in_steps(32, 96, D=32), 32, 16),
+        ("float16, 1024 keys, each with a small weight", faint(1024, 32), 16, 32),
+        ("float16, Q, K and V with different strides", apart(32, 64, D=32), 16, 32),
     )
     yield from attention_cases(student, cases, causal=False)

@@ -8,14 +8,14 @@ from labs_helpers.course.exercise import exercise
 
 @exercise("04/5", "causal", points=20, minutes=20, reference=exercises.causal_attention, kernel=True)
 def causal_attention(student):
-    # The sizes are those at which each bound that is off by a key or by a tile shows.
+    # At these sizes, every bound that is off by a key or by a tile changes the result or the loads.
     cases = (
-        ("70 queries and keys, NaN around", between_nan(70, 70), 32, 16),
+        ("70 queries and keys, surrounded by NaN", between_nan(70, 70), 32, 16),
         ("80 queries, 33 keys: 47 queries see no key", between_nan(80, 33, D=32), 16, 32),
         ("1 query, 50 keys", between_nan(1, 50), 16, 32),
         ("64 queries, 78 keys", between_nan(64, 78, D=32), 32, 16),
-        ("33 queries, 80 keys, scores that rise and fall by 300", in_steps(33, 80, D=32), 32, 16),
-        ("float16, 16 queries, 512 keys, each of which counts for little", faint(512, 32), 16, 32),
-        ("float16, 60 queries, 70 keys, strides of their own", apart(60, 70), 16, 16),
+        ("33 queries, 80 keys, scores rise and fall by 300", in_steps(33, 80, D=32), 32, 16),
+        ("float16, 16 queries, 512 keys, each with a small weight", faint(512, 32), 16, 32),
+        ("float16, 60 queries, 70 keys, different strides", apart(60, 70), 16, 16),
     )
     yield from attention_cases(student, cases, causal=True)

@@ -1,4 +1,4 @@
-"""Attention in float64, and how far a kernel that computes it in float32 may be off."""
+"""Attention in float64, and error bounds for a kernel that computes it in float32."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNIT = 2.0**-24  # half the spacing of float32's numbers near 1
 
 @dataclass
 class Exact:
-    """Attention in float64 on the CPU. `seen` is bool (Lq, Lk); rows that see nothing have o = 0, lse = −inf."""
+    """Attention in float64 on the CPU. `seen` is bool (Lq, Lk); rows that see no key have o = 0 and lse = −inf."""
 
     q: torch.Tensor
     k: torch.Tensor
@@ -45,14 +45,14 @@ class Exact:
         return self.weights @ self.v
 
     def but(self, **changes) -> Exact:
-        """The same with another q, k, v, scale or seen."""
+        """Return a copy with another q, k, v, scale or seen."""
         return replace(self, **changes)
 
     def bounds(self, dtype) -> dict[str, torch.Tensor]:
-        """The largest errors of 'o' and 'lse': float32 inside, P rounded once to `dtype` and O once.
+        """Bound the errors of 'o' and 'lse' for float32 arithmetic in which P and O are each rounded once to `dtype`.
 
-        A score is off by (D+8)·2⁻²⁴·scale·Σ|q||k|, its exponential by that, relatively, and 4·2⁻²⁴ for each unit
-        that the exponent is away from 0; a sum of Lk by Lk·2⁻²⁴ (Higham, §3.1 as in verdict.matmul_bound).
+        The error of a score is at most (D+8)·2⁻²⁴·scale·Σ|q||k|. Its exponential has that relative error plus 4·2⁻²⁴
+        for each unit of the exponent; a sum of Lk terms adds Lk·2⁻²⁴ (Higham, §3.1 as in verdict.matmul_bound).
         """
         half, smallest = torch.finfo(dtype).eps / 2, torch.finfo(dtype).smallest_normal
         rounding = half if dtype != torch.float32 else 0.0
@@ -60,7 +60,7 @@ class Exact:
         product, magnitude = abs(self.scale) * self.q.abs() @ self.k.abs().mT, self.v.abs()
         relative = self.weights * (UNIT * ((self.q.shape[-1] + 8) * product + 4 * below) + rounding)
         steps = UNIT * (self.k.shape[-2] + 4 * below.amax(-1, keepdim=True) + 16)
-        # A p below the normal numbers of `dtype` is off by half of the smallest one, before it is divided by l ≥ 1.
+        # Below the normal numbers of `dtype`, p is off by half the smallest number, before l ≥ 1 divides it.
         tiny = smallest * half * (1 + magnitude.sum(-2, keepdim=True))
         in_o = (relative + steps * self.weights) @ magnitude + (relative.sum(-1, keepdim=True) + half) * self.o.abs()
         in_lse = relative.sum(-1) + steps[..., 0] + 4 * UNIT * self.lse.abs().nan_to_num(posinf=0.0)

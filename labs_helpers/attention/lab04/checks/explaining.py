@@ -1,4 +1,4 @@
-"""Which of the candidate causes explain an error, and not only stand near the right answer, as the error does."""
+"""Select the candidate causes that explain an error, rather than being merely close to the right answer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from labs_helpers.course.verdict import Candidates
 
 
 def explaining(candidates: Candidates, found, right: torch.Tensor, bound: torch.Tensor) -> Iterator[tuple[str, object]]:
-    """Those of `candidates` under which no more is left than a quarter of what is too much in `found`, lazily; all of
-    them where nothing is.
+    """Yield the candidates that explain three quarters or more of the excess error in `found`; all if there is none.
 
-    What is too much: the sum of |found − right| beyond `bound`, over the elements that are finite. A value that is
-    rounded too early is off by a thousandth, and a tolerance of that size would let every rounding pass for it.
+    The excess error is the sum of |found − right| − `bound` over the finite elements. A tolerance would not do: a
+    value that is rounded too early is off by a thousandth, and at that tolerance every kind of rounding would match.
     """
     got = found.detach().cpu().double()
     finite = got.isfinite() & right.isfinite()

@@ -1,4 +1,4 @@
-"""Errors that PyTorch raises in an answer of plain PyTorch, with what they mean there."""
+"""Explain errors that PyTorch raises in an answer written in plain PyTorch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labs_helpers.course.verdict.messages.torch import INNER_SIZES, SIZES_DIFFER
 
 
 class _Shapes(TorchDispatchMode):
-    """Remembers the shapes of the tensors that the operation which failed was called with."""
+    """Remembers the shapes of the tensor arguments of the operation that failed."""
 
     failed: tuple[tuple[int, ...], ...] = ()
 
@@ -28,7 +28,7 @@ class _Shapes(TorchDispatchMode):
 
 @contextmanager
 def explained(student, case: str) -> Iterator[None]:
-    """Inside the block an error of PyTorch becomes a Wrong with its meaning, where that is known."""
+    """Turn PyTorch's errors inside the block into Wrong, with an explanation where one is known."""
     shapes = _Shapes()
     try:
         with shapes:
@@ -38,20 +38,23 @@ def explained(student, case: str) -> Iterator[None]:
 
 
 def _errors(*shapes: tuple[int, ...]):
-    """(pattern, cause) of PyTorch's messages, for an operation on tensors of these shapes."""
+    """Return (pattern, cause) for PyTorch's messages about an operation on tensors of these shapes."""
     here = f", here {' and '.join(map(str, shapes))}" if shapes else ""
     if len(shapes) == 2 and min(shapes, key=len) == max(shapes, key=len)[:-1]:
-        sizes = "a number per row meets a matrix{}: it has to be a column, by x[:, None], x[..., None] or keepdim=True"
+        sizes = "one number per row is combined with a matrix{}; make it a column with "
+        sizes += "x[:, None], x[..., None] or keepdim=True"
     else:
-        sizes = "the shapes do not fit{}: from the last dimension back, two sizes have to be equal, or one of them 1"
+        sizes = (
+            "the shapes do not match{}: starting from the last dimension, two sizes have to be equal, or one of them 1"
+        )
     return (
         (SIZES_DIFFER, sizes.format(here)),
         (
             r"invalid gradient at index|incorrect number of gradients",
-            "backward returns a gradient for each argument of forward, in their order: dq, dk, dv",
+            "backward returns one gradient for each argument of forward, in the same order: dq, dk, dv",
         ),
         (
             INNER_SIZES,
-            f"the inner sizes of a product differ{here}: a .mT is missing or too many, or another tensor stands there",
+            f"the inner sizes of a product differ{here}: a .mT is missing or superfluous, or an operand is wrong",
         ),
     )

@@ -1,4 +1,4 @@
-"""The tile loop in float64, where numbers overflow as float32's do, and what a mistake in one of its steps makes."""
+"""The tile loop in float64 with float32's overflow, and the results of mistakes in one of its steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # m, l: (B, H, Lq, 1); 
 
 @dataclass
 class Step:
-    """One step: what is there before it, m, l (total) and o, and the tile's scores and values, padded to BLOCK_N."""
+    """One step of the loop: m, l (total) and o before it, and the tile's scores and values, padded to BLOCK_N."""
 
     m: torch.Tensor
     total: torch.Tensor
@@ -36,7 +36,7 @@ class Step:
         return exp(base * (self.s - _finite(m)))
 
     def ends(self, m=None, p=None, fl=None, fo=None, pv=None) -> State:
-        """(m, l, o) after the step. fl, fo: the factors of l and o, this step's unless given."""
+        """Return (m, l, o) after the step. fl, fo: the factors of l and o; by default those of this step."""
         m, p = self.m_new if m is None else m, self.p if p is None else p
         fl, fo = self.f if fl is None else fl, self.f if fo is None else fo
         return m, self.total * fl + p.sum(-1, keepdim=True), self.o * fo + (p @ self.v if pv is None else pv)
@@ -63,7 +63,7 @@ class Step:
         return m, total, o / total.masked_fill(total == 0, 1.0)
 
     def scaled_after(self, c: float) -> State:
-        """The maximum is that of scores that are c times as large, and is subtracted from the right ones."""
+        """Take the maximum of scores that are c times too large and subtract it from the right scores."""
         m = torch.maximum(self.m, c * self.best)
         f = exp(self.m - _finite(m))
         return self.ends(m, self.weights(m), f, f)
@@ -75,7 +75,7 @@ class Step:
         return self.ends(_finite(self.m_new))
 
     def whole_maximum(self, BLOCK_M: int) -> State:
-        """The maximum of all rows of a program's tile, where each row needs its own."""
+        """Use the maximum over all rows of a program's tile, although each row needs its own."""
         m = torch.maximum(self.m, of_tiles(self.best, BLOCK_M, torch.amax))
         f = exp(self.m - _finite(m))
         return self.ends(m, self.weights(m), f, f)
@@ -87,17 +87,17 @@ class Step:
         return Step(self.m, self.total, self.o, s, self.v).ends()
 
 
-TURNED = "the factor is turned around: its exponent is m_i − m_new, so that it is at most 1"
-TOO_MUCH = "the new part is multiplied by the factor as well; rescale what is old, then add"
-TWICE = "acc is added twice: tl.dot(p, v, acc) has acc in it, so acc = tl.dot(…), not acc += tl.dot(…)"
-MIXED = "exp in one place and exp2 in the other: of p and the factor,"
+TURNED = "the factor is inverted: its exponent is m_i − m_new, so it is at most 1"
+TOO_MUCH = "the new part is multiplied by the factor as well; rescale only the old part, then add"
+TWICE = "acc is added twice: tl.dot(p, v, acc) already adds acc, so write acc = tl.dot(…), not acc += tl.dot(…)"
+MIXED = "p and the factor use different bases, exp and exp2:"
 OVER_AND_OVER = "acc is divided by l_i in each step; divide once, after the loop"
-WHOLE = "each row has its own number; here all rows of a program get one,"
-KEPT = "every step subtracts the first one's maximum: take tl.maximum(m_i, this step's)"
+WHOLE = "each row needs its own value, not one value"
+KEPT = "every step subtracts the first step's maximum; use tl.maximum(m_i, this step's maximum)"
 
 
 def mistakes(scale: float, BLOCK_M: int, BLOCK_N: int) -> Iterator[tuple[str, Callable[[Step], State]]]:
-    """(sentence, the step that it stands for)."""
+    """Yield (sentence, the step that makes this mistake)."""
     yield "the accumulator is not rescaled when the maximum grows", lambda x: x.ends(fo=1.0)
     yield "l_i is not rescaled when the maximum grows", lambda x: x.ends(fl=1.0)
     yield (
@@ -120,34 +120,34 @@ def mistakes(scale: float, BLOCK_M: int, BLOCK_N: int) -> Iterator[tuple[str, Ca
                 fl=exp(_finite(x.m_new) - x.m) if of_l else None, fo=exp(_finite(x.m_new) - x.m) if of_o else None
             ),
         )
-    yield "p is made with the old maximum: exp2(s − m_new)", Step.old_maximum
-    yield "the maximum is that of this step alone: take tl.maximum with m_i, or the factor overflows", Step.tile_maximum
+    yield "p uses the old maximum; compute exp2(s − m_new)", Step.old_maximum
+    yield "the maximum covers only this step; use tl.maximum with m_i, or the factor overflows", Step.tile_maximum
     yield KEPT, Step.first_maximum
     yield (
-        "the guard asks m_i, the old maximum; subtract 0 only where the new one, m_new, is −inf",
+        "the guard tests m_i, the old maximum; subtract 0 only where the new maximum, m_new, is −inf",
         Step.guarded_by_the_old,
     )
     yield OVER_AND_OVER, Step.divided
     yield "P is divided by the tile's sum in each step; divide once, by l_i, after the loop", Step.each_a_softmax
-    yield "the 0 that is subtracted while nothing is seen is kept as the maximum; keep m_new", Step.shift_kept
+    yield "the 0 that you subtract while the maximum is −inf is kept as the maximum; keep m_new", Step.shift_kept
     if BLOCK_M > 1:
-        yield f"{WHOLE} of the whole tile: tl.max(s, axis=1)", lambda x: x.whole_maximum(BLOCK_M)
+        yield f"{WHOLE} for the whole tile: tl.max(s, axis=1)", lambda x: x.whole_maximum(BLOCK_M)
         yield (
-            f"{WHOLE} of the whole tile: tl.sum(p, axis=1)",
+            f"{WHOLE} for the whole tile: tl.sum(p, axis=1)",
             lambda x: (x.m_new, x.total * x.f + of_tiles(x.p.sum(-1, keepdim=True), BLOCK_M, torch.sum), x.ends()[2]),
         )
-    yield "the sum is of s − m_new, not of its exponential", lambda x: (x.m_new, x.total * x.f + x.differences(), x.o)
+    yield "the sum is of s − m_new; sum its exponential", lambda x: (x.m_new, x.total * x.f + x.differences(), x.o)
     yield (
-        "l_i adds up means: tl.sum of p",
+        "l_i adds the mean of p in each step; add tl.sum(p)",
         lambda x: (x.m_new, x.total * x.f + x.p.sum(-1, keepdim=True) / BLOCK_N, x.ends()[2]),
     )
     yield (
-        "l_i adds up maxima: tl.sum of p",
+        "l_i adds the maximum of p in each step; add tl.sum(p)",
         lambda x: (x.m_new, x.total * x.f + x.p.amax(-1, keepdim=True), x.ends()[2]),
     )
-    yield "l_i is overwritten in each step: add to it", lambda x: x.ends(fl=0.0)
-    yield "acc is overwritten in each step: add to it", lambda x: x.ends(fo=0.0)
-    yield "the result of tl.dot is dropped: acc = tl.dot(p, v, acc)", lambda x: x.ends(pv=0.0)
+    yield "l_i is overwritten in each step; add to it", lambda x: x.ends(fl=0.0)
+    yield "acc is overwritten in each step; add to it", lambda x: x.ends(fo=0.0)
+    yield "the result of tl.dot is not used; write acc = tl.dot(p, v, acc)", lambda x: x.ends(pv=0.0)
     yield from roundings("float16", scale)
     yield (
         "P is rounded to float16, although V is float32: p.to(v.dtype)",
@@ -160,36 +160,36 @@ def mistakes(scale: float, BLOCK_M: int, BLOCK_N: int) -> Iterator[tuple[str, Ca
             lambda x, b=base: x.ends(fl=exp(b * (x.m - _finite(x.m_new))), fo=exp(b * (x.m - _finite(x.m_new)))),
         )
     for c in (1 / scale, 1 / (scale * LOG2E)):
-        yield "the maximum is that of scores without the scale: scale first", lambda x, c=c: x.scaled_after(c)
+        yield "the maximum is taken before the scores are scaled; scale first", lambda x, c=c: x.scaled_after(c)
 
 
 def roundings(to: str, scale: float) -> Iterator[tuple[str, Callable[[Step], State]]]:
-    """Those to 16 bits, which the sentence calls `to`: of an accumulator, of the scores, of the factor."""
-    yield f"acc is rounded to {to} in each step; it stays in float32", lambda x: _rounded(x, 2)
-    yield f"l_i is rounded to {to} in each step; it stays in float32", lambda x: _rounded(x, 1)
+    """Yield roundings to 16 bits of an accumulator, the scores or the factor; `to` names the dtype in the sentence."""
+    yield f"acc is rounded to {to} in each step; keep it in float32", lambda x: _rounded(x, 2)
+    yield f"l_i is rounded to {to} in each step; keep it in float32", lambda x: _rounded(x, 1)
     for rounded in score_roundings(scale):
-        yield f"the scores are rounded to {to}; they stay in float32", lambda x, r=rounded: x.of_scores(r(x.s))
+        yield f"the scores are rounded to {to}; keep them in float32", lambda x, r=rounded: x.of_scores(r(x.s))
     yield (
-        f"the exponentials are rounded to {to} before they are added up; l_i takes them in float32",
+        f"the exponentials are rounded to {to} before you sum them; sum them in float32",
         lambda x: (x.m_new, x.total * x.f + x.p.half().double().sum(-1, keepdim=True), x.ends()[2]),
     )
     yield (
-        f"the factor is rounded to {to}; it stays in float32",
+        f"the factor is rounded to {to}; keep it in float32",
         lambda x: x.ends(fl=x.f.half().double(), fo=x.f.half().double()),
     )
 
 
 def score_roundings(scale: float) -> Iterator[Callable[[torch.Tensor], torch.Tensor]]:
-    """Functions of the scores, scale · Q·Kᵀ: what they are after a rounding to 16 bits."""
+    """Yield functions that round the scores, scale · Q·Kᵀ, to 16 bits at different points."""
 
     def rounded(s, at, factors):
         s = (at * s).half().double()
-        for factor in factors:  # a block of 16 bits times a number: both are taken to 16 bits, and so is the product
+        for factor in factors:  # a 16-bit block times a number: both factors and the product are rounded
             s, at = (s * torch.tensor(factor).half().double()).half().double(), at * factor
         return s / at
 
     for at, *factors in (
-        (1 / scale,),  # before the scale, behind it, and in base 2
+        (1 / scale,),  # before the scale, after it, and in base 2
         (1.0,),
         (LOG2E,),
         (1 / scale, scale),
@@ -201,17 +201,17 @@ def score_roundings(scale: float) -> Iterator[Callable[[torch.Tensor], torch.Ten
 
 
 def walked(exact: Exact, BLOCK_M: int, BLOCK_N: int, step: Callable[[Step], State]) -> dict[str, torch.Tensor]:
-    """'o' and 'lse' of a kernel whose programs take `step` in each tile that they visit."""
+    """Return 'o', 'lse' and 'undivided' of a kernel whose programs run `step` on each tile that they visit."""
     visits = torch.from_numpy(tile_states(exact.seen.numpy(), BLOCK_M, BLOCK_N) != SKIPPED)
     visits = visits.repeat_interleave(BLOCK_M, 0)[: exact.seen.shape[0]]
     m, total, o = walk(exact.scores, exact.v, BLOCK_N, step, visits)
-    # Exercise 4, where every query sees all keys, divides by whatever l is; the others divide by 1 in place of 0.
+    # In exercise 4 every query sees all keys, so a kernel divides by any l; the others divide by 1 instead of 0.
     divisor = total if bool(exact.seen.all()) else total.masked_fill(total == 0, 1.0)
     return {"o": o / divisor, "lse": (m + total.log())[..., 0], "undivided": o}
 
 
 def walk(scores, v, BLOCK: int, step: Callable[[Step], State], visits=None) -> State:
-    """m, l and o after all tiles. scores: (…, rows, keys); v: (…, keys, D). visits: bool (rows, tiles), None: all."""
+    """Return m, l and o after all tiles. scores: (…, rows, keys); v: (…, keys, D). visits: bool (rows, tiles)."""
     past = -scores.shape[-1] % BLOCK
     s = torch.nn.functional.pad(scores, (0, past), value=-math.inf)
     v = torch.nn.functional.pad(v, (0, 0, 0, past))
@@ -227,7 +227,7 @@ def walk(scores, v, BLOCK: int, step: Callable[[Step], State], visits=None) -> S
 
 
 def of_tiles(x: torch.Tensor, BLOCK_M: int, reduce: Callable) -> torch.Tensor:
-    """x, (…, rows, 1), with each row's number replaced by `reduce` of those of its tile of BLOCK_M rows."""
+    """Replace each row's number in x, (…, rows, 1), by `reduce` over its tile of BLOCK_M rows."""
     tiles = x.split(BLOCK_M, -2)
     return torch.cat([reduce(tile, dim=-2, keepdim=True).expand_as(tile) for tile in tiles], -2)
 
@@ -241,10 +241,10 @@ def exp(x: torch.Tensor) -> torch.Tensor:
 
 
 def _single(x: torch.Tensor) -> torch.Tensor:
-    """x as float32 holds it: infinite beyond 3.4·10³⁸, 0 below 10⁻⁴⁵."""
+    """Return x with float32's range: infinite above 3.4·10³⁸, 0 below 10⁻⁴⁵."""
     return x.float().double().where(x.abs().log2().abs() > 125, x)
 
 
 def _finite(m: torch.Tensor) -> torch.Tensor:
-    """The maximum to subtract: 0 where nothing has been seen."""
+    """Return the maximum to subtract: 0 where no key has been seen."""
     return m.masked_fill(m == -math.inf, 0.0)

@@ -1,4 +1,4 @@
-"""The exercises of lab 04, a file each: stub, answer and reference in one."""
+"""The exercises of lab 04; each file holds the stub, the answer and the reference."""
 
 from labs_helpers.attention.lab04.exercises.ex1_attention_costs import attention_costs
 from labs_helpers.attention.lab04.exercises.ex2_merge import merge

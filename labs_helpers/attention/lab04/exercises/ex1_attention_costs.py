@@ -1,20 +1,20 @@
-"""Lab 04, exercise 1: what attention moves and keeps, with the score matrix in memory and without."""
+"""Lab 04, exercise 1: the bytes that attention moves and keeps, with and without a score matrix in memory."""
 
 
 def attention_costs(B, H, L, D, itemsize, BLOCK_M):
-    """Bytes moved, and extra bytes alive at the peak, of plain and of tiled attention.
+    """Count the bytes moved, and the extra bytes at the peak, of plain and of tiled attention.
 
-    Q, K, V and O are (B, H, L, D) with `itemsize` bytes an element; L is a multiple of BLOCK_M.
-    Plain: three kernels, S = Q·Kᵀ, P = softmax(S), O = P·V. Each reads its inputs once and writes
-    its output once. S and P are L×L a head, in the dtype of Q, and P is a tensor of its own.
-    Tiled: one kernel. A program takes BLOCK_M rows of Q, reads all of K and V of its head, and
-    writes its rows of O and one float32 a row, the log-sum-exp.
-    Extra is what is alive beside Q, K, V and O.
+    Q, K, V and O are (B, H, L, D) with `itemsize` bytes per element; L is a multiple of BLOCK_M.
+    Plain attention runs three kernels: S = Q·Kᵀ, P = softmax(S) and O = P·V. Each kernel reads its
+    inputs once and writes its output once. S and P are separate L×L tensors per head, in Q's dtype.
+    Tiled attention runs one kernel. Each program reads BLOCK_M rows of Q and all of its head's K
+    and V, and writes its rows of O and one float32 per row, the log-sum-exp.
+    Extra bytes belong to tensors that are alive at the peak and are none of Q, K, V and O.
     Returns (plain_bytes, plain_extra, tiled_bytes, tiled_extra).
     """
-    # 1. The elements of Q (as many as of K, V and O), and those of S (as many as of P).
-    # 2. Plain: what each of the three kernels reads and writes; S and P live at the same time.
-    # 3. Tiled: how many programs a head has, and what each of them reads; the log-sum-exp.
+    # 1. Count the elements of Q (K, V and O have the same number) and of S (P has the same number).
+    # 2. Plain: add what each kernel reads and writes. S and P are alive at the same time.
+    # 3. Tiled: how many programs does a head have, and what does each read? Add the log-sum-exp.
     ### BEGIN SOLUTION
     rows = B * H * L
     tensor, scores = rows * D, rows * L

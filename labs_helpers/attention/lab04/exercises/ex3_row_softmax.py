@@ -1,4 +1,4 @@
-"""Lab 04, exercise 3: the softmax of each row, in blocks, with a running maximum and a running sum."""
+"""Lab 04, exercise 3: a softmax that reads each row in blocks and keeps a running maximum and sum."""
 
 import torch
 import triton
@@ -8,17 +8,17 @@ import triton.language as tl
 @triton.jit
 def row_softmax_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn,
                        BLOCK: tl.constexpr):
-    """Program i computes the softmax of row i of X, which it reads twice."""
+    """Program i computes the softmax of row i of X and reads the row twice."""
     x_row = x_ptr + tl.program_id(0) * stride_xm
     y_row = y_ptr + tl.program_id(0) * stride_ym
     m_i = -float("inf")  # the largest element so far
     l_i = 0.0  # Σ exp(x − m_i) over the elements so far
     for start in range(0, N, BLOCK):
         columns = start + tl.arange(0, BLOCK)
-        # 1. Load the block in float32. Which value is past the end, so that exp makes it 0?
-        # 2. The new maximum: tl.max of the block, tl.maximum with the old one.
-        # 3. Rescale l_i to it, add the block's Σ exp, and keep the new maximum. While all
-        #    elements so far are −inf, subtract 0 instead of the maximum: −inf − (−inf) is NaN.
+        # 1. Load the block in float32. For which value past the end does exp return 0?
+        # 2. Compute the new maximum with tl.max over the block and tl.maximum with the old one.
+        # 3. Rescale l_i, add the block's Σ exp, and keep the new maximum. While all elements
+        #    so far are −inf, subtract 0 instead of the maximum, because −inf − (−inf) is NaN.
         ### BEGIN SOLUTION
         x = tl.load(x_row + columns * stride_xn, mask=columns < N, other=-float("inf")).to(tl.float32)
         m_new = tl.maximum(m_i, tl.max(x))
@@ -28,7 +28,7 @@ def row_softmax_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_
         ### END SOLUTION
     for start in range(0, N, BLOCK):
         columns = start + tl.arange(0, BLOCK)
-        # 4. The second reading: exp(x − m_i) / l_i, stored masked, in Y's dtype.
+        # 4. Read the block again and store exp(x − m_i) / l_i in Y's dtype, with a mask.
         ### BEGIN SOLUTION
         x = tl.load(x_row + columns * stride_xn, mask=columns < N, other=-float("inf")).to(tl.float32)
         y = tl.exp(x - m_i) / l_i
@@ -37,7 +37,7 @@ def row_softmax_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_
 
 
 def row_softmax(x, BLOCK=128):
-    """The softmax of each row. x: (M, N), any sizes ≥ 1, any strides. Returns (M, N)."""
+    """Return the softmax of each row of x, (M, N), for any sizes ≥ 1 and any strides."""
     M, N = x.shape
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
     row_softmax_kernel[(M,)](x, y, N, *x.stride(), *y.stride(), BLOCK=BLOCK)

@@ -1,4 +1,4 @@
-"""Lab 04, exercise 4: attention tile by tile, with nothing of size L² in memory."""
+"""Lab 04, exercise 4: attention tile by tile, without an L×L matrix in memory."""
 
 import torch
 import triton
@@ -10,7 +10,7 @@ def tile_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scale,
                           stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
                           stride_vb, stride_vh, stride_vn,
                           D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Program (i, b·H + h) computes rows i·BLOCK_M … of O and log-sum-exp, head h of batch b."""
+    """Program (i, b·H + h) computes query tile i of O and lse, for head h of batch b."""
     LOG2E: tl.constexpr = 1.4426950408889634
     d, head = tl.arange(0, D), tl.program_id(1)
     rows, b, h = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M), head // H, head % H
@@ -22,9 +22,9 @@ def tile_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scale,
     for start in range(0, Lk, BLOCK_N):
         columns = start + tl.arange(0, BLOCK_N)
         # 1. Load the tiles of K and V, BLOCK_N × D each.
-        # 2. Scores: tl.dot(q, tl.trans(k), input_precision="ieee"), times scale and LOG2E.
-        # 3. The new maximum of each row, p = exp2(scores − maximum), the old part's factor.
-        # 4. Rescale and add: l_i, and acc with tl.dot(p.to(v.dtype), v, acc, …). Keep the maximum.
+        # 2. Multiply tl.dot(q, tl.trans(k), input_precision="ieee") by scale and LOG2E.
+        # 3. Compute each row's new maximum, p = exp2(scores − maximum), and the old part's factor.
+        # 4. Rescale l_i and add. Rescale acc and add: tl.dot(p.to(v.dtype), v, acc, …). Keep m_new.
         ### BEGIN SOLUTION
         k = tl.load(k_head + columns[:, None] * stride_kn + d[None, :])
         v = tl.load(v_head + columns[:, None] * stride_vn + d[None, :])
@@ -38,8 +38,8 @@ def tile_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scale,
         m_i = m_new
         ### END SOLUTION
     o_tile = o_ptr + (head * Lq + rows[:, None]) * D + d[None, :]
-    # 5. Store O, divided by l_i, in O's dtype, and at lse_ptr + head * Lq + rows the natural
-    #    logarithm of Σ exp(scores): m_i is in base 2.
+    # 5. Divide by l_i and store O in its dtype. At lse_ptr + head * Lq + rows, store the natural
+    #    logarithm of Σ exp(scores). Note that m_i is in base 2.
     ### BEGIN SOLUTION
     o = acc / l_i[:, None]
     tl.store(o_tile, o.to(o_ptr.dtype.element_ty))
@@ -48,10 +48,10 @@ def tile_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scale,
 
 
 def tile_attention(q, k, v, scale, BLOCK_M=64, BLOCK_N=64):
-    """softmax(scale · Q·Kᵀ)·V. q: (B, H, Lq, D); k, v: (B, H, Lk, D), D a power of two ≥ 16.
+    """Compute softmax(scale · Q·Kᵀ)·V for q: (B, H, Lq, D) and k, v: (B, H, Lk, D).
 
-    Lq and Lk are multiples of BLOCK_M and BLOCK_N; any strides, but the last, which is 1.
-    Returns o, like q, and the log-sum-exp of each row of scores, float32, (B, H, Lq).
+    D is a power of two ≥ 16, Lq a multiple of BLOCK_M, Lk of BLOCK_N. Only the last stride has to
+    be 1. Returns o, like q, and lse, the log-sum-exp of each row, float32, (B, H, Lq).
     """
     B, H, Lq, D = q.shape
     o = torch.empty(q.shape, dtype=q.dtype, device=q.device)

@@ -1,4 +1,4 @@
-"""Lab 04, exercise 5: causal attention of any length, without the tiles that nobody sees."""
+"""Lab 04, exercise 5: causal attention of any length, which skips the tiles that no query sees."""
 
 import torch
 import triton
@@ -10,7 +10,7 @@ def causal_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scal
                             stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
                             stride_vb, stride_vh, stride_vn,
                             D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Program (i, b·H + h): query r sees the keys up to r + Lk − Lq. Lq and Lk are any ≥ 1."""
+    """Program (i, b·H + h) computes query tile i; query r sees the keys up to r + Lk − Lq."""
     LOG2E: tl.constexpr = 1.4426950408889634
     first, d, head = tl.program_id(0) * BLOCK_M, tl.arange(0, D), tl.program_id(1)
     rows, b, h = first + tl.arange(0, BLOCK_M), head // H, head % H
@@ -20,10 +20,10 @@ def causal_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scal
     v_head = v_ptr + b * stride_vb + h * stride_vh
     m_i, l_i = tl.full((BLOCK_M,), -float("inf"), tl.float32), tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, D), tl.float32)
-    # 1. From key `end` on no row of this program sees anything; before key `full` every row sees
-    #    everything. `end` is at most Lk, and may be negative: then no tile is visited.
-    # 2. The loop of exercise 4, with K and V masked at Lk. Where a tile goes past `full`, set the
-    #    scores that are not seen to −inf. A row that has seen nothing yet has m_i = −inf.
+    # 1. No row of this program sees key `end` or any later key. Every row sees all keys before
+    #    `full`. `end` is at most Lk. It may be negative, and then the program visits no tile.
+    # 2. Repeat the loop of exercise 4, with K and V masked at Lk. Where a tile extends past `full`,
+    #    set the scores of unseen keys to −inf. A row that has seen no key yet has m_i = −inf.
     ### BEGIN SOLUTION
     end = tl.minimum(first + BLOCK_M + Lk - Lq, Lk)
     full = first + 1 + Lk - Lq
@@ -44,7 +44,7 @@ def causal_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scal
         m_i = m_new
     ### END SOLUTION
     o_tile = o_ptr + (head * Lq + rows[:, None]) * D + d[None, :]
-    # 3. Store the rows below Lq. One that saw no key has l_i = 0: O is 0 there, lse −inf.
+    # 3. Store the rows below Lq. A row that saw no key has l_i = 0: store O = 0 and lse = −inf.
     ### BEGIN SOLUTION
     l_i = tl.where(l_i == 0.0, 1.0, l_i)
     o = acc / l_i[:, None]
@@ -54,9 +54,10 @@ def causal_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, scal
 
 
 def causal_attention(q, k, v, scale, BLOCK_M=64, BLOCK_N=64):
-    """Attention in which query r sees keys 0 … r + Lk − Lq. Returns (o, lse) as tile_attention.
+    """Compute attention in which query r sees keys 0 … r + Lk − Lq.
 
-    q: (B, H, Lq, D); k, v: (B, H, Lk, D), any Lq, Lk ≥ 1; D and strides as in tile_attention.
+    q: (B, H, Lq, D); k, v: (B, H, Lk, D), for any Lq and Lk ≥ 1. D, the strides and the results
+    (o, lse) are as in tile_attention.
     """
     B, H, Lq, D = q.shape
     o = torch.empty(q.shape, dtype=q.dtype, device=q.device)

@@ -1,4 +1,4 @@
-"""The checks of lab 05, a file an exercise; its notebook calls `check.name(name)`."""
+"""The checks of lab 05, one file per exercise; the notebook calls `check.name(name)`."""
 
 from labs_helpers.attention.lab05.checks.ex1_attention_function import attention_function
 from labs_helpers.attention.lab05.checks.ex2_query_gradient import query_gradient

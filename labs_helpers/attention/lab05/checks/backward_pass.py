@@ -1,4 +1,4 @@
-"""The backward pass of attention in float64, any value of which can be another, as a mistake makes it."""
+"""The backward pass of attention in float64, in which a check can replace any value by a wrong one."""
 
 import math
 from functools import cached_property
@@ -9,11 +9,11 @@ NAMES = {"dq": "dQ", "dk": "dK", "dv": "dV"}
 
 
 class BackwardPass:
-    """Everything between q, k, v, do and the gradients, a line a value; lse and delta are (B, H, Lq, 1).
+    """All values between q, k, v, do and the gradients, one line per value; lse and delta are (B, H, Lq, 1).
 
-    q and do: (B, H, Lq, D), k and v: (B, H, Lk, D); taken to float64 on the CPU. causal: query i sees the keys
-    j ≤ i + Lk − Lq. cap: scores are cap · tanh(s / cap), None: as they are. BLOCK_M, BLOCK_N: of a launch.
-    values: what is not to be computed, by name.
+    q and do: (B, H, Lq, D), k and v: (B, H, Lk, D); converted to float64 on the CPU. causal: query i sees the keys
+    j ≤ i + Lk − Lq. cap: scores are cap · tanh(s / cap), or uncapped for None. BLOCK_M, BLOCK_N: the launch's tile
+    sizes. values: values by name that replace computed ones.
     """
 
     def __init__(self, q, k, v, do, scale, causal=False, cap=None, BLOCK_M=64, BLOCK_N=64, **values):
@@ -21,11 +21,13 @@ class BackwardPass:
         self.scale, self.causal, self.cap = scale, causal, cap
         self.Lq, self.Lk, self.BLOCK_M, self.BLOCK_N = q.shape[2], k.shape[2], BLOCK_M, BLOCK_N
         self.corner = self.Lk - self.Lq if causal else self.Lk  # query i sees the keys j ≤ i + corner
-        vars(self).update(values)  # where a cached_property finds them
+        vars(self).update(values)  # a cached_property finds them there
 
     def but(self, **values) -> "BackwardPass":
-        """The pass with other values, and what follows from them: but(seen=mask).dq. lse and delta, which come from
-        the forward pass, stay."""
+        """Return the pass with other values and everything that depends on them, as in but(seen=mask).dq.
+
+        lse and delta stay the same, because they come from the forward pass.
+        """
         same = ("q", "k", "v", "do", "scale", "causal", "cap", "BLOCK_M", "BLOCK_N", "lse", "delta")
         return BackwardPass(**{name: getattr(self, name) for name in same} | values)
 
@@ -47,13 +49,13 @@ class BackwardPass:
         return s if self.cap is None else self.cap * torch.tanh(s / self.cap)
 
     def seen_to(self, corner: int) -> torch.Tensor:
-        """bool (Lq, Lk): key j ≤ query i + corner."""
+        """Return where key j ≤ query i + corner, bool (Lq, Lk)."""
         return torch.ones(self.Lq, self.Lk, dtype=torch.bool).tril(corner)
 
-    # Where the tiles lie: the first query of each one's tile, (Lq, 1), and the first key of each one's, (Lk,).
+    # The first query of each query's tile, (Lq, 1), and the first key of each key's tile, (Lk,).
     first_query = cached_property(lambda e: (torch.arange(e.Lq) // e.BLOCK_M * e.BLOCK_M)[:, None])
     first_key = cached_property(lambda e: torch.arange(e.Lk) // e.BLOCK_N * e.BLOCK_N)
 
     def walked(self, corner: int) -> torch.Tensor:
-        """bool (Lq, Lk): in a tile that is computed when `corner` stands for this pass's."""
+        """Return the elements in tiles that a loop with this `corner` computes, bool (Lq, Lk)."""
         return self.first_key < self.first_query + self.BLOCK_M + corner

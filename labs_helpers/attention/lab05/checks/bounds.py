@@ -1,4 +1,4 @@
-"""The largest error that a kernel's arithmetic may leave in dQ, dK and dV."""
+"""Bounds on the errors in dQ, dK and dV that a kernel's arithmetic may cause."""
 
 import torch
 
@@ -9,11 +9,11 @@ WHY = "float32 products and sums, P and dS rounded once for the tensor cores"
 
 
 def gradient_bounds(e: BackwardPass, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """'dq', … → the largest error of each element, for tiles computed in float32 from operands of `dtype`.
+    """Return 'dq', 'dk', 'dv' → an error bound for each element, for float32 tiles and operands of `dtype`.
 
-    Roundings are followed through P = exp(s − lse) and dS = P ∘ (dP − delta), where a sum of n products is off
-    by at most n·2⁻²⁴ of Σ|a||b| (Higham, Accuracy and Stability of Numerical Algorithms, §3.1). P and dS are
-    rounded to `dtype` for the tensor cores, and so are the results.
+    The bound follows roundings through P = exp(s − lse) and dS = P ∘ (dP − delta). The error of a sum of n products
+    is at most n·2⁻²⁴ of Σ|a||b| (Higham, Accuracy and Stability of Numerical Algorithms, §3.1). P, dS and the
+    results are each rounded to `dtype`.
     """
     D, info = e.q.shape[3], torch.finfo(dtype)
     unit, tiny = info.eps / 2, info.smallest_normal * info.eps

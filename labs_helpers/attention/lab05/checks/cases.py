@@ -1,4 +1,4 @@
-"""What lab 05's kernels are tried on: operands between NaN, and the exact gradients that belong to them."""
+"""Operands for the checks of lab 05, surrounded by NaN, and their exact gradients."""
 
 from dataclasses import dataclass, field
 
@@ -7,15 +7,16 @@ import torch
 from labs_helpers.attention.lab05.checks.backward_pass import BackwardPass
 from labs_helpers.course.verdict import numbers, surrounded
 
-SCALE = 0.3  # equal to no other factor of the formulas
+SCALE = 0.3  # differs from every other factor in the formulas
 
 
 @dataclass(frozen=True)
 class Case:
-    """One set of operands, contiguous and between NaN, on this machine's device.
+    """One set of operands, contiguous and surrounded by NaN, on this machine's device.
 
-    near: the scores are around it. dp: dP and delta are around it, far from 0, where 16 bits are coarse. steep: every
-    fifth key is so long that its scores go far beyond the cap."""
+    near: the level of the scores. dp: the level of dP and delta, far from 0, where 16 bits are coarse. steep: a factor
+    for every fifth key, so that its scores are far above or below the cap.
+    """
 
     name: str
     Lq: int
@@ -30,7 +31,7 @@ class Case:
     steep: float = 1.0
 
     def operands(self, H: int = 2) -> tuple[dict, BackwardPass]:
-        """(q, k, v, do, lse, delta, scale by name, the exact gradients)."""
+        """Return q, k, v, do, lse, delta and scale by name, and the exact gradients."""
         q, k, v, do = random_operands(self.Lq, self.Lk, self.D, H)
         scale = SCALE
         if self.near:
@@ -40,18 +41,18 @@ class Case:
         k[:, :, ::5] *= self.steep
         q, k, v, do = (_between_nan(x.to(self.dtype)) for x in (q, k, v, do))
         exact = BackwardPass(q, k, v, do, scale, self.causal, self.cap)
-        stored_o = exact.o.to(self.dtype).double()  # delta is made of what the forward pass has left
+        stored_o = exact.o.to(self.dtype).double()  # delta is computed from the stored, rounded O
         exact = exact.but(delta=(stored_o * exact.do).sum(-1, keepdim=True))
         lse, delta = (_between_nan(x.squeeze(-1).float().to(q.device)) for x in (exact.lse, exact.delta))
         return {"q": q, "k": k, "v": v, "do": do, "lse": lse, "delta": delta, "scale": scale}, exact
 
 
-# Of exercises 2 and 3. The sizes are those at which each bound that is off by a row or by a tile shows.
+# For exercises 2 and 3. At these sizes, every bound that is off by a row or by a tile changes a result.
 CASES = (
     Case("128 queries, 128 keys", 128, 128),
     Case(
         "50 queries, 40 keys, heads of 32", 50, 40, D=32
-    ),  # small scores: what is past the end shows here only if it is NaN
+    ),  # small scores: values past the end show only if they are NaN
     Case("100 queries, 127 keys, scores near −200", 100, 127, near=-200.0),
     Case("192 queries, 192 keys, causal", 192, 192, causal=True),
     Case("70 queries, 150 keys, causal, float16, dP near 2000", 70, 150, causal=True, dtype=torch.float16, dp=2000.0),
@@ -62,7 +63,7 @@ CASES = (
 
 
 def random_operands(Lq: int, Lk: int, D: int, H: int = 2) -> list[torch.Tensor]:
-    """[q, k, v, do], float32."""
+    """Return [q, k, v, do] in float32."""
     return [numbers(1, H, L, D, seed=seed) for seed, L in enumerate((Lq, Lk, Lk, Lq))]
 
 

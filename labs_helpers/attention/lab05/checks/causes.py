@@ -1,4 +1,4 @@
-"""What common mistakes in a backward pass give, so that a check can name the one that was made."""
+"""Common mistakes in a backward pass and their gradients, so that a check can name a mistake."""
 
 import math
 from itertools import chain
@@ -20,7 +20,7 @@ LOG2E = math.log2(math.e)
 
 
 def gradient_causes(e: BackwardPass, name: str, kernel=None) -> Candidates:
-    """Yields (sentence, the value of `name`, 'dq', 'dk' or 'dv', that it leads to). kernel: of the launch."""
+    """Yield (sentence, the wrong value of `name`, 'dq', 'dk' or 'dv'). kernel: the launched kernel, if any."""
     formula = dv_causes(e) if name == "dv" else ds_causes(e, NAMES[name])
     others = operand_causes(e, name), place_causes(e, name), mask_causes(e, name), nan_causes(e, name, kernel)
     for sentence, other in chain(formula, exponent_causes(e), *others):
@@ -30,52 +30,62 @@ def gradient_causes(e: BackwardPass, name: str, kernel=None) -> Candidates:
 
 
 def in_16_bits(e: BackwardPass, sentence: str, **values):
-    """The pass with rounded values, and as it is: rounded to the operands' dtype, nothing was wrong in float32."""
+    """Yield the pass with rounded values, and the right pass, because in float32 the same rounding changes nothing."""
     yield sentence, e.but(**values)
     yield sentence, e
 
 
 def dv_causes(e: BackwardPass):
-    yield "dV is made of dS; it is Pᵀ·dO", e.but(p=e.ds)
-    yield "dV is made of dP; it is Pᵀ·dO", e.but(p=e.dp)
-    yield "dV is made of the scores; it is Pᵀ·dO", e.but(p=e.s.masked_fill(~e.seen, 0.0))
-    yield "dV takes no scale: V meets P, not the scores", e.but(dv=e.scale * e.dv)
+    yield "dV is computed from dS; it is Pᵀ·dO", e.but(p=e.ds)
+    yield "dV is computed from dP; it is Pᵀ·dO", e.but(p=e.dp)
+    yield "dV is computed from the scores; it is Pᵀ·dO", e.but(p=e.s.masked_fill(~e.seen, 0.0))
+    yield "dV takes no scale: V is multiplied by P, not by the scores", e.but(dv=e.scale * e.dv)
     if e.cap is not None:
-        yield "dV takes no derivative of the tanh: it is made of P", e.but(p=e.p * e.slope)
+        yield "dV takes no derivative of the tanh: it is Pᵀ·dO", e.but(p=e.p * e.slope)
 
 
 def ds_causes(e: BackwardPass, gradient: str):
     yield f"delta is left out: {DS}", e.but(delta=0 * e.delta)
-    yield "delta is added where it is subtracted", e.but(delta=-e.delta)
+    yield "delta is added; subtract it", e.but(delta=-e.delta)
     yield f"delta is subtracted after the product with P: {DS}", e.but(ds=e.p * e.dp - e.delta * e.seen)
-    yield f"delta is a sum over the row, {DELTA}; here it is the mean", e.but(delta=e.delta / e.q.shape[-1])
-    yield f"delta is a sum over the row, {DELTA}; here it is the mean", e.but(delta=e.delta / e.Lk)
+    yield f"delta is the mean over the row; it is the sum, {DELTA}", e.but(delta=e.delta / e.q.shape[-1])
+    yield f"delta is the mean over the row; it is the sum, {DELTA}", e.but(delta=e.delta / e.Lk)
     sums = e.dp.masked_fill(~e.seen, 0.0).sum(-1, keepdim=True)
-    yield f"delta is {DELTA}: P is missing in it", e.but(delta=sums)
-    yield f"delta is {DELTA}: P is missing in it", e.but(delta=sums / e.Lk)
-    yield "delta is summed along the columns; each row has its own", e.but(delta=(e.p * e.dp).sum(-2, keepdim=True))
+    yield f"delta omits P: it is {DELTA}", e.but(delta=sums)
+    yield f"delta omits P: it is {DELTA}", e.but(delta=sums / e.Lk)
+    yield "delta is summed over each column; sum over each row", e.but(delta=(e.p * e.dp).sum(-2, keepdim=True))
     for axes in ((-2, -1), (0, 1, 2, 3)):
-        yield "delta is summed over everything; each row has its own", e.but(delta=e.delta.sum(axes, keepdim=True))
+        yield "delta is summed over all rows; each row has its own delta", e.but(delta=e.delta.sum(axes, keepdim=True))
     for of, x in (("P", e.p), ("O", e.o), ("dO", e.do)):
         yield f"delta is {DELTA}; here it is rowsum({of})", e.but(delta=x.sum(-1, keepdim=True))
-    yield f"the softmax is not taken element by element, P ∘ (1 − P): {DS}", e.but(ds=e.p * (1 - e.p) * e.dp)
+    yield (
+        f"P ∘ (1 − P) would be the derivative of an element-wise function; for the softmax, {DS}",
+        e.but(ds=e.p * (1 - e.p) * e.dp),
+    )
     yield f"delta takes no scale: {DS}", e.but(delta=e.scale * e.delta)
-    yield f"lse stands where delta should: {DS}", e.but(delta=e.lse)
-    yield f"P stands where dP should: {DS}", e.but(dp=e.p)
-    yield f"P and dP are added up where they are multiplied: {DS}", e.but(ds=(e.p + e.dp - e.delta) * e.seen)
-    of_two, dp, delta = "the difference of two rounded numbers is wrong", e.dp.half().double(), e.delta.half().double()
-    yield from in_16_bits(e, f"dP is rounded to 16 bits before delta is subtracted; {of_two}", dp=dp)
+    yield f"lse is used instead of delta: {DS}", e.but(delta=e.lse)
+    yield f"P is used instead of dP: {DS}", e.but(dp=e.p)
+    yield f"P and dP are added; multiply them: {DS}", e.but(ds=(e.p + e.dp - e.delta) * e.seen)
+    of_two, dp, delta = (
+        "the difference of two rounded numbers is inaccurate",
+        e.dp.half().double(),
+        e.delta.half().double(),
+    )
+    yield from in_16_bits(e, f"dP is rounded to 16 bits before you subtract delta; {of_two}", dp=dp)
     yield from in_16_bits(e, f"delta is rounded to 16 bits; {of_two}", delta=delta)
-    both = f"dP and delta are rounded to 16 bits before one is subtracted from the other; {of_two}"
+    both = f"dP and delta are rounded to 16 bits before you subtract them; {of_two}"
     yield from in_16_bits(e, both, dp=dp, delta=delta)
-    yield f"the scale is missing: the scores are scale · Q·Kᵀ, so {gradient} takes it too", e.but(s=e.s, scale=1.0)
+    yield (
+        f"the scale is missing: the scores are scale · Q·Kᵀ, so multiply {gradient} by it, too",
+        e.but(s=e.s, scale=1.0),
+    )
     yield f"the scale is applied twice to {gradient}", e.but(s=e.s, scale=e.scale**2)
-    yield f"{gradient} is divided by the scale; it is multiplied", e.but(s=e.s, scale=1 / e.scale)
-    yield f"the sign is turned: {DS}", e.but(ds=-e.ds)
-    yield f"{gradient} is made of P; it is made of dS", e.but(ds=e.p)
-    yield f"{gradient} is made of dP; it is made of {DS}", e.but(ds=e.dp)
-    yield f"P is missing in {DS}", e.but(ds=e.dp - e.delta)
-    yield f"P is in dS twice: {DS}", e.but(ds=e.p * e.ds)
+    yield f"{gradient} is divided by the scale; multiply it", e.but(s=e.s, scale=1 / e.scale)
+    yield f"the sign is wrong: {DS}", e.but(ds=-e.ds)
+    yield f"{gradient} is computed from P; compute it from dS", e.but(ds=e.p)
+    yield f"{gradient} is computed from dP; compute it from {DS}", e.but(ds=e.dp)
+    yield f"dS omits P: {DS}", e.but(ds=e.dp - e.delta)
+    yield f"dS contains P twice: {DS}", e.but(ds=e.p * e.ds)
     if e.cap is not None:
         yield from cap_causes(e)
 
@@ -84,16 +94,16 @@ def cap_causes(e: BackwardPass):
     capped, slope = "s' = cap · tanh(s / cap)", "ds'/ds = 1 − tanh²(s / cap)"
     x, bent = e.raw / e.cap, torch.tanh(e.raw / e.cap)
     yield f"the derivative of the tanh is missing: {slope}", e.but(slope=1.0)
-    yield f"{slope}, no 1/cap left: {capped} has slope 1 at 0", e.but(slope=e.slope / e.cap)
-    yield f"{slope}; a factor of cap is too many: it cancels with 1/cap", e.but(slope=e.slope * e.cap)
-    yield "the derivative is taken of s', not of tanh: 1 − (s'/cap)²", e.but(slope=1 - e.s**2)
+    yield f"{slope} has no factor 1/cap: {capped} has slope 1 at 0", e.but(slope=e.slope / e.cap)
+    yield f"the derivative has an extra factor of cap, which cancels with 1/cap: {slope}", e.but(slope=e.slope * e.cap)
+    yield "the derivative uses s' instead of tanh: 1 − (s'/cap)²", e.but(slope=1 - e.s**2)
     yield f"the square is missing: {slope}", e.but(slope=1 - bent)
-    yield f"it is 1 − tanh², not (1 − tanh)²: {slope}", e.but(slope=(1 - bent) ** 2)
-    yield f"the sign is turned: {slope}", e.but(slope=1 + bent**2)
+    yield f"the derivative is (1 − tanh)²; it should be 1 − tanh²: {slope}", e.but(slope=(1 - bent) ** 2)
+    yield f"the sign is wrong: {slope}", e.but(slope=1 + bent**2)
     yield f"the 1 is missing: {slope}", e.but(slope=bent**2)
-    yield f"the derivative is that of s, not of tanh: {slope}", e.but(slope=1 - x**2)
+    yield f"the derivative uses s instead of tanh: {slope}", e.but(slope=1 - x**2)
     yield (
-        f"the derivative is that of the sigmoid, σ·(1 − σ): {slope}",
+        f"this is the derivative of the sigmoid, σ·(1 − σ): {slope}",
         e.but(slope=torch.sigmoid(2 * x) * torch.sigmoid(-2 * x)),
     )
     yield f"the cap is missing in the scores: P = exp(s' − lse), {capped}", e.but(cap=None, slope=e.slope)
@@ -114,38 +124,38 @@ def cap_causes(e: BackwardPass):
 
 def exponent_causes(e: BackwardPass):
     for sentence, of_s, of_lse in (
-        ("the log-sum-exp is taken as base 2; it is natural: exp2((s − lse) · log2(e))", 1.0, 1 / LOG2E),
-        ("log2(e) is missing at the scores: exp2((s − lse) · log2(e))", 1 / LOG2E, 1.0),
-        ("exp2 without log2(e): exp(x) = exp2(x · log2(e))", 1 / LOG2E, 1 / LOG2E),
-        ("log2(e) is there twice: exp takes none", LOG2E, LOG2E),
-        ("log2(e) is at the scores alone: with exp2 lse takes it, too", LOG2E, 1.0),
-        ("lse is added: P = exp(s − lse)", 1.0, -1.0),
-        ("lse is divided by log2(e); it is multiplied", 1.0, 1 / LOG2E**2),
-        ("P is not normalised: lse is missing", 1.0, 0.0),
+        ("lse is a natural logarithm, but the code treats it as base 2: exp2((s − lse) · log2(e))", 1.0, 1 / LOG2E),
+        ("the scores are not multiplied by log2(e): exp2((s − lse) · log2(e))", 1 / LOG2E, 1.0),
+        ("exp2 is used without log2(e): exp(x) = exp2(x · log2(e))", 1 / LOG2E, 1 / LOG2E),
+        ("log2(e) is applied twice; exp needs no log2(e)", LOG2E, LOG2E),
+        ("only the scores are multiplied by log2(e); with exp2, multiply lse by it, too", LOG2E, 1.0),
+        ("lse is added; subtract it: P = exp(s − lse)", 1.0, -1.0),
+        ("lse is divided by log2(e); multiply it", 1.0, 1 / LOG2E**2),
+        ("P is not normalized: lse is missing", 1.0, 0.0),
         ("the scale is missing in the scores", 1 / e.scale, 1.0),
         ("the scale is applied twice in the scores", e.scale, 1.0),
-        ("the scores are divided by the scale; they are multiplied", 1 / e.scale**2, 1.0),
-        ("scores and lse are divided by log2(e); for exp2 they are multiplied", 1 / LOG2E**2, 1 / LOG2E**2),
+        ("the scores are divided by the scale; multiply them", 1 / e.scale**2, 1.0),
+        ("scores and lse are divided by log2(e); for exp2, multiply them", 1 / LOG2E**2, 1 / LOG2E**2),
     ):
         yield sentence, e.but(s=of_s * e.s, lse=of_lse * e.lse, slope=e.slope)
     default = e.q.shape[-1] ** -0.5 / e.scale
-    sentence = "the default 1/√D stands where scale should"
+    sentence = "the default 1/√D is used instead of scale"
     yield f"{sentence} in the scores", e.but(s=default * e.s, slope=e.slope)
     yield f"{sentence}", e.but(s=default * e.s, scale=default * e.scale, slope=e.slope)
-    yield "P is exp(s − lse); here it is s − lse", e.but(p=(e.s - e.lse).masked_fill(~e.seen, 0.0))
+    yield "P is s − lse; it should be exp(s − lse)", e.but(p=(e.s - e.lse).masked_fill(~e.seen, 0.0))
     yield (
-        "the softmax goes along the keys; here it goes along the queries",
+        "the softmax sums over the queries; sum over the keys",
         e.but(p=e.s.masked_fill(~e.seen, -math.inf).softmax(-2).nan_to_num()),
     )
     yield (
-        "P is exp(s − lse); here exp(s) is divided by lse",
+        "exp(s) is divided by lse; P is exp(s − lse)",
         e.but(p=(torch.exp(e.s) / e.lse).masked_fill(~e.seen, 0.0)),
     )
     for rounded in score_roundings(e.scale):
         yield from in_16_bits(
-            e, "the scores are rounded to 16 bits; they stay in float32", s=rounded(e.s), slope=e.slope
+            e, "the scores are rounded to 16 bits; keep them in float32", s=rounded(e.s), slope=e.slope
         )
     lse = e.lse.half().double()
-    yield from in_16_bits(e, "lse is rounded to 16 bits; it stays in float32", lse=lse, slope=e.slope)
+    yield from in_16_bits(e, "lse is rounded to 16 bits; keep it in float32", lse=lse, slope=e.slope)
     outside = e.walked(e.corner) & ~e.seen
-    yield "P of what is not seen is 1; it has to be 0", e.but(p=e.p.masked_fill(outside, 1.0))
+    yield "P is 1 for unseen keys; it has to be 0", e.but(p=e.p.masked_fill(outside, 1.0))

@@ -1,4 +1,4 @@
-"""Exercise 1 of lab 05: the backward pass in PyTorch, against float64, and what it keeps."""
+"""Exercise 1 of lab 05: compare the backward pass in PyTorch with float64, and check which tensors it keeps."""
 
 import gc
 import re
@@ -31,7 +31,7 @@ def attention_function(student):
         with torch.autograd.graph.saved_tensors_hooks(lambda x, saved=saved: (saved.append(x), x)[1], lambda x: x):
             with explained(student, case):
                 o = student(q, k, v, causal)
-        known = set(map(id, (o, *saved, *there)))  # a comparison of each with each takes long where thousands are alive
+        known = set(map(id, (o, *saved, *there)))  # comparing all pairs is slow with thousands of tensors
         kept = saved + [x for x in alive() if id(x) not in known]
         expect_close(case, o, exact.o, 1e-12, "float64", name="o")
         if not has_own_backward(o.grad_fn):
@@ -41,20 +41,24 @@ def attention_function(student):
             answer = torch.autograd.grad(o, operands, do, allow_unused=True)
         for name, x, copy in zip(("q", "k", "v", "do"), (q, k, v, do), before, strict=True):
             if not torch.equal(x, copy):
-                raise Wrong(case, f"{name} was changed in place.", cause="+=, *= or a function whose name ends in _")
+                raise Wrong(
+                    case,
+                    f"{name} was changed in place.",
+                    cause="an operation such as +=, *= or a function whose name ends in _",
+                )
         expect_float64(case, answer, exact)
         expect_new_results(case, o, lambda q=q, k=k, v=v, causal=causal: student(q, k, v, causal))
         expect_little(case, kept, Lq, Lk, sum(x.numel() for x in (q, k, v, o)) + Lq * 2)
         yield case
-    yield f"kept for the backward: {', '.join('×'.join(map(str, x.shape)) for x in saved)}; nothing is 4×7"
+    yield f"kept for the backward pass: {', '.join('×'.join(map(str, x.shape)) for x in saved)}; nothing is 4×7"
     for causal in (False, True):
         small = [numbers(1, 1, n, 2, seed=n).double() for n in (3, 4, 4)]
         expect_gradcheck(f"gradcheck, causal={causal}", lambda q, k, v, causal=causal: student(q, k, v, causal), small)
-    yield "gradcheck in float64: the gradients are those of finite differences"
+    yield "gradcheck in float64: the gradients agree with finite differences"
 
 
 def has_own_backward(node) -> bool:
-    """Whether a Function's backward is in the graph that ends with this node. PyTorch's own names end with a number."""
+    """Return whether this node's graph contains a custom Function; PyTorch's own node names end with a number."""
     if node is None:
         return False
     own = not re.search(r"Backward\d|AccumulateGrad", type(node).__name__)
@@ -62,31 +66,31 @@ def has_own_backward(node) -> bool:
 
 
 def alive() -> list[torch.Tensor]:
-    """The tensors of floating-point numbers that somebody still holds, in a list or a closure too."""
+    """Return the floating-point tensors that are still referenced, also from a list or a closure."""
     found = (x for x in gc.get_objects() if issubclass(type(x), torch.Tensor))
     return [x for x in found if x.is_floating_point()]
 
 
 def expect_no_circle(case: str, o: torch.Tensor) -> None:
-    """Raises Wrong where o hangs on ctx, which hangs on o."""
+    """Raise Wrong if ctx refers to o, which creates a reference cycle."""
     for name, value in vars(o.grad_fn).items():
         if any(x is o for x in (value if isinstance(value, (tuple, list)) else (value,))):
             raise Wrong(
                 case,
-                f"ctx.{name} holds o, and o holds ctx: neither is freed when o goes, nor what else is kept.",
-                cause="ctx.save_for_backward(…) keeps inputs and outputs without that circle; an attribute does not.",
+                f"ctx.{name} refers to o, and o refers to ctx: this cycle keeps both and all saved tensors in memory.",
+                cause="ctx.save_for_backward(…) keeps inputs and outputs without a cycle; an attribute does not.",
             )
 
 
 def expect_little(case: str, kept: list[torch.Tensor], Lq: int, Lk: int, most: int) -> None:
-    """Raises Wrong where a tensor of Lq × Lk is kept for the backward, or more than `most` numbers are."""
+    """Raise Wrong if an Lq × Lk tensor, or more than `most` numbers, are kept for the backward pass."""
     for x in kept:
         if {Lq, Lk} <= set(x.shape[-2:]) and x.shape[-2] * x.shape[-1] >= Lq * Lk:
             raise Wrong(
                 case,
-                f"a tensor of {'×'.join(map(str, x.shape))} is kept for the backward: Lq × Lk for each head.",
-                cause="P or the scores are saved. lse is enough to compute P again.",
+                f"a tensor of {'×'.join(map(str, x.shape))} is kept for the backward pass: Lq × Lk per head.",
+                cause="P or the scores are saved; lse is enough to recompute P.",
             )
     storages = {x.untyped_storage().data_ptr(): x.untyped_storage().nbytes() // x.itemsize for x in kept}
     if (elements := sum(storages.values())) > most:
-        raise Wrong(case, f"{elements} numbers are kept for the backward; q, k, v, o and lse are {most}")
+        raise Wrong(case, f"{elements} numbers are kept for the backward pass; q, k, v, o and lse have {most}")

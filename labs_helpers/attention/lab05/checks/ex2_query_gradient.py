@@ -1,4 +1,4 @@
-"""Exercise 2 of lab 05: dQ, where a program owns a tile of queries and walks along the keys."""
+"""Exercise 2 of lab 05: dQ, where a program owns a tile of queries and loops over the keys."""
 
 from labs_helpers.attention.lab05 import exercises
 from labs_helpers.attention.lab05.checks.gradients import kernel_trial
@@ -14,7 +14,7 @@ def query_gradient(student):
         once=("q", "do", "lse", "delta"),
         walked=("k", "v"),
         most=lambda e: e.walked(e.corner)[:: e.BLOCK_M].sum(0),
-        surplus="key tiles behind the diagonal are computed although all of them is masked",
+        surplus="key tiles after the diagonal are computed, although they are masked completely",
     )
-    yield "a program stops at the diagonal: K and V are loaded by the query tiles that see them, and no other"
+    yield "a program stops at the diagonal: only the query tiles that see K and V load them"
     yield check_tensor_cores(run.launches[-1])

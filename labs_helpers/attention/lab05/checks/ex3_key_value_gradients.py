@@ -1,4 +1,4 @@
-"""Exercise 3 of lab 05: dK and dV, where a program owns a tile of keys and walks along the queries."""
+"""Exercise 3 of lab 05: dK and dV, where a program owns a tile of keys and loops over the queries."""
 
 from labs_helpers.attention.lab05 import exercises
 from labs_helpers.attention.lab05.checks.gradients import kernel_trial
@@ -14,7 +14,7 @@ def key_value_gradients(student):
         once=("k", "v"),
         walked=("q", "do", "lse", "delta"),
         most=lambda e: e.walked(e.corner)[:, :: e.BLOCK_N].sum(1),
-        surplus="query tiles before the diagonal are computed although all of them is masked",
+        surplus="query tiles before the diagonal are computed, although they are masked completely",
     )
     yield "every element of dK and dV has one writer; a program starts at the diagonal"
     yield check_tensor_cores(run.launches[-1])

@@ -1,4 +1,4 @@
-"""Exercise 4 of lab 05: how many programs add to each tile of dQ, as counted in the one-kernel version."""
+"""Exercise 4 of lab 05: compare the number of programs that add to each tile of dQ with counted ones."""
 
 from itertools import product
 
@@ -33,21 +33,21 @@ def dq_conflicts(student):
     metered_here, cases = this_machine().interpreted, []
     for sizes in COUNTED:
         counted = writers(*sizes) if metered_here else exercises.dq_conflicts(*sizes)
-        line = f"{named(*sizes)}: {counted}" + ", as the meter counts" * metered_here
+        line = f"{named(*sizes)}: {counted}" + ", counted by the meter" * metered_here
         cases.append(Call(named(*sizes), sizes, counted, line))
     others = product((65, 64, 48, 33, 32, 31, 17, 16, 15, 1), (96, 65, 64, 33, 32, 31, 20, 16, 1), (16, 32), (32, 16))
     for sizes in ((*sizes, causal) for sizes in others for causal in (True, False)):
         cases.append(Call(named(*sizes), sizes, exercises.dq_conflicts(*sizes)))
     whole = Part(lambda answer: answer, mistakes, told)
-    advice = "draw the tiles of this case, and mark what a query sees."
+    advice = "draw the tiles of this case and mark the keys that each query sees."
     yield from judge_parts(student, call, cases, [whole], advice=advice)
-    yield "720 other sizes, each of which the formula has to meet"
+    yield "720 other sizes, compared with the formula"
 
 
 def told(case: Call, answer) -> tuple[str, ...]:
     if not isinstance(answer, list) or len(answer) != len(case.right):
-        return (f"returned {answer!r}; a list of {len(case.right)} numbers is asked for, one per query tile",)
-    return (f"returned {answer}, counted were {case.right}",)
+        return (f"returned {answer!r}; return a list of {len(case.right)} numbers, one per query tile",)
+    return (f"returned {answer}, but the meter counts {case.right}",)
 
 
 def named(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> str:
@@ -55,7 +55,7 @@ def named(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> str:
 
 
 def writers(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> list[int]:
-    """The programs that add to each query tile of dQ, counted by the meter."""
+    """Count the programs that add to each query tile of dQ with the meter."""
     given, _ = Case("", Lq, Lk, causal).operands(H=1)
     with metered() as meter:
         one_kernel_gradients(**given, causal=causal, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N)
@@ -68,54 +68,57 @@ def mistakes(Lq: int, Lk: int, BLOCK_M: int, BLOCK_N: int, causal: bool) -> Cand
     query_tiles, key_tiles = len(firsts), -(-Lk // BLOCK_N)
     lasts = [
         min(first + BLOCK_M, Lq) - 1 + corner if causal else Lk - 1 for first in firsts
-    ]  # keys that tiles see last
+    ]  # the last key that each tile sees
 
     def up_to(keys, width: int = BLOCK_N) -> list[int]:
         return [max(key // width + 1, 0) for key in keys] if causal else [key_tiles] * query_tiles
 
     right = up_to(lasts)
-    yield "these are query tiles; the programs are the key tiles", right if causal else [query_tiles] * query_tiles
-    exchanged = "a number for each query tile is asked for, not one for each key tile"
-    yield exchanged, right if causal else [query_tiles] * key_tiles
-    yield "a list is asked for, with a number for each query tile, not their sum", sum(right)
-    yield "the last, partly filled key tile has a program too", right if causal else [Lk // BLOCK_N] * query_tiles
     yield (
-        "a key tile is one program, whole or partly filled: round up",
+        "the list counts query tiles; the programs are the key tiles",
+        right if causal else [query_tiles] * query_tiles,
+    )
+    exchanged = "the list has one number per key tile; return one per query tile"
+    yield exchanged, right if causal else [query_tiles] * key_tiles
+    yield "the result is a sum; return a list with one number per query tile", sum(right)
+    yield "the last, partly filled key tile has a program, too", right if causal else [Lk // BLOCK_N] * query_tiles
+    yield (
+        "a partly filled key tile is a whole program; round up",
         right if causal else [Lk / BLOCK_N] * query_tiles,
     )
-    yield "the last, partly filled query tile has a number too", right[: Lq // BLOCK_M]
+    yield "the last, partly filled query tile needs a number, too", right[: Lq // BLOCK_M]
     yield (
-        "keys are counted; the programs are tiles of BLOCK_N keys",
+        "the list counts keys; a program is a tile of BLOCK_N keys",
         [max(key + 1, 0) for key in lasts] if causal else right,
     )
-    yield "causal, a key tile does not reach the queries before the diagonal", [key_tiles] * query_tiles
-    yield "the tile's last query sees more keys than its first", up_to(first + corner for first in firsts)
-    yield "the diagonal ends in the bottom right corner: Lk − Lq is missing", up_to(key - corner for key in lasts)
-    yield "a query tile that sees no key is added to by no program", up_to(max(key, 0) for key in lasts)
-    yield "the tile that holds the last key seen is forgotten", up_to(key - BLOCK_N for key in lasts)
-    ends_early = "key j · BLOCK_N, the first of tile j, is seen too: the last key seen // BLOCK_N + 1"
+    yield "with a causal mask, a key tile does not add to the queries before the diagonal", [key_tiles] * query_tiles
+    yield "the tile's last query sees more keys than its first query", up_to(first + corner for first in firsts)
+    yield "Lk − Lq is missing: the diagonal ends in the bottom right corner", up_to(key - corner for key in lasts)
+    yield "no program adds to a query tile that sees no key", up_to(max(key, 0) for key in lasts)
+    yield "the key tile that holds the last visible key is missing", up_to(key - BLOCK_N for key in lasts)
+    ends_early = "a key tile counts as soon as its first key is visible: last visible key // BLOCK_N + 1"
     yield ends_early, [max(-(-key // BLOCK_N), 0) for key in lasts] if causal else right
     yield (
-        "a key tile of which the last query sees a part adds too: round up",
+        "a key tile adds even if the last query sees only a part of it; round up",
         [max((key + 1) // BLOCK_N, 0) for key in lasts] if causal else right,
     )
-    toward_zero = "int(…) rounds towards 0; below key 0 that is up: // rounds down"
+    toward_zero = "int(…) rounds toward 0, which is up for negative keys; // rounds down"
     yield toward_zero, [max(int(key / BLOCK_N) + 1, 0) for key in lasts] if causal else right
-    turned = "the sign of Lk − Lq is turned: query i sees the keys j ≤ i + Lk − Lq"
+    turned = "Lk − Lq has the wrong sign: query i sees the keys j ≤ i + Lk − Lq"
     yield turned, up_to(key - 2 * corner for key in lasts)
-    behind = "the keys before the last one seen add, not those behind it"
+    behind = "the list counts the key tiles after the last visible key; count those up to it"
     yield behind, [key_tiles - max(key // BLOCK_N, 0) for key in lasts] if causal else right
     yield behind, [key_tiles - key // BLOCK_N for key in lasts] if causal else right
     yield behind, [query_tiles - i for i in range(query_tiles)] if causal else right
-    yield "there are no more programs than key tiles", up_to(key + BLOCK_N for key in lasts)
+    yield "one of the numbers is larger than the number of key tiles", up_to(key + BLOCK_N for key in lasts)
     yield (
-        "a query tile that sees no key is added to by no program: never fewer than 0",
+        "no program adds to a query tile that sees no key: return 0, not a negative number",
         [key // BLOCK_N + 1 for key in lasts],
     )
-    yield "query i sees key i + Lk − Lq, and no further", up_to(key + 1 for key in lasts)
-    whole = "a tile's last query is the last that exists"
+    yield "query i sees no key after i + Lk − Lq", up_to(key + 1 for key in lasts)
+    whole = "the last query of a partly filled tile is Lq − 1"
     yield whole, up_to(first + BLOCK_M - 1 + corner for first in firsts)
-    mixed = "BLOCK_M and BLOCK_N are mixed up: tiles of queries have BLOCK_M rows, those of keys BLOCK_N"
+    mixed = "BLOCK_M and BLOCK_N are mixed up: query tiles have BLOCK_M rows, key tiles have BLOCK_N"
     yield mixed, list(range(1, query_tiles + 1)) if causal else right
     yield mixed, up_to(lasts, BLOCK_M) if causal else [-(-Lk // BLOCK_M)] * query_tiles
     yield mixed, exercises.dq_conflicts(Lq, Lk, BLOCK_N, BLOCK_M, causal)

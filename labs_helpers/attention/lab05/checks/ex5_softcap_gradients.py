@@ -1,4 +1,4 @@
-"""The transfer exercise of lab 05: the gradients of soft-capped attention, all in PyTorch and dQ as a kernel."""
+"""The transfer exercise of lab 05: gradients of soft-capped attention, in PyTorch and with a kernel for dQ."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ from labs_helpers.course.verdict import Run, Wrong, check_tensor_cores, run_watc
 CASES = (
     Case("128 queries, 128 keys, cap 2", 128, 128, cap=2.0),
     Case("50 queries, 40 keys, cap 2, heads of 32", 50, 40, cap=2.0, D=32),
-    Case("128 queries, 64 keys, cap 2, some scores beyond 100 and −100", 128, 64, cap=2.0, steep=60.0),
+    Case("128 queries, 64 keys, cap 2, some scores above 100 or below −100", 128, 64, cap=2.0, steep=60.0),
     Case("100 queries, 127 keys, scores near −200, cap 150", 100, 127, near=-200.0, cap=150.0),
     Case("70 queries, 130 keys, float16, cap 1, dP near 2000", 70, 130, dtype=torch.float16, cap=1.0, dp=2000.0),
     Case("60 queries, 60 keys, cap 2, BLOCK_M=16, BLOCK_N=32", 60, 60, cap=2.0, blocks=dict(BLOCK_M=16, BLOCK_N=32)),
@@ -41,11 +41,15 @@ def softcap_gradients(student):
         answer = student(**given, scale=scale, cap=cap)
     for name, x in given.items():
         if not torch.equal(x, before[name]):
-            raise Wrong(case, f"{name} was changed in place.", cause="+=, *= or a function whose name ends in _")
+            raise Wrong(
+                case,
+                f"{name} was changed in place.",
+                cause="an operation such as +=, *= or a function whose name ends in _",
+            )
     expect_float64(case, expect_tensors(case, answer, NAMES, exact), exact)
     yield case
     expect_gradcheck("gradcheck", softcapped(student, scale, cap), [q, k, v])
-    yield "gradcheck in float64: the gradients are those of finite differences"
+    yield "gradcheck in float64: the gradients agree with finite differences"
     passed: list = []
     for case in CASES:
         given, exact = case.operands()
@@ -54,13 +58,13 @@ def softcap_gradients(student):
         run = run_watched(case.name, student, **given, o=o, cap=case.cap, **case.blocks)
         dq, _, _ = expect_tensors(case.name, run.value, NAMES, exact)
         if len(run.launches) > 1:
-            raise Wrong(case.name, f"{len(run.launches)} kernels were launched; dQ takes one")
+            raise Wrong(case.name, f"{len(run.launches)} kernels were launched; dQ needs only one")
         exact = in_tiles(run, exact)
         expect_gradient(run, "dq", dq, exact, case.dtype, passed)
         expect_nothing_stored(run, [*given.values(), dq])
         expect_own_work(run, [*given.values(), o], dq)
         for name in ("q", "do", "lse"):
-            why = f"a tile of {LETTERS[name]} belongs to one program, which keeps it"
+            why = f"each tile of {LETTERS[name]} belongs to one program, which keeps it"
             run.expect_loads(LETTERS[name], given[name], 1, why)
         for name in ("k", "v"):
             expect_at_most(run, LETTERS[name], given[name], exact.walked(exact.corner)[:: exact.BLOCK_M].sum(0), "")
@@ -69,7 +73,7 @@ def softcap_gradients(student):
 
 
 def expect_own_work(run: Run, given: Sequence, dq: torch.Tensor) -> None:
-    """Raises Wrong where the kernel loads more than a few numbers per query of what PyTorch has made beside it."""
+    """Raise Wrong if the kernel loads more than a few numbers per query that PyTorch has computed."""
     if run.meter is None:
         return
     known = {x.untyped_storage().data_ptr() for x in given if isinstance(x, torch.Tensor)}
@@ -79,13 +83,13 @@ def expect_own_work(run: Run, given: Sequence, dq: torch.Tensor) -> None:
         shapes = " and ".join("×".join(map(str, x.shape)) for x in made.values())
         raise Wrong(
             run.case,
-            f"the kernel loads tensors of {shapes} beside Q, K, V, O, lse and dO.",
-            cause="a part of dQ is computed by PyTorch; it is the kernel's work, of which delta alone may come to it",
+            f"the kernel loads tensors of {shapes} in addition to Q, K, V, O, lse and dO.",
+            cause="PyTorch computes a part of dQ; only delta may be computed outside the kernel",
         )
 
 
 def softcapped(student, scale: float, cap: float):
-    """Attention with soft-capped scores, a function of q, k and v whose backward pass is the student's."""
+    """Return soft-capped attention as a function of q, k and v with the student's backward pass."""
 
     class Softcapped(torch.autograd.Function):
         @staticmethod

@@ -1,4 +1,4 @@
-"""A backward pass in PyTorch: to float64's precision, and against finite differences."""
+"""Check a backward pass in PyTorch against float64 and against finite differences."""
 
 import torch
 
@@ -9,11 +9,11 @@ from labs_helpers.course.verdict import Wrong, expect_close
 
 
 def expect_float64(case: str, answer, exact: BackwardPass) -> None:
-    """Raises Wrong unless `answer` is dQ, dK and dV to float64's precision."""
+    """Raise Wrong unless `answer` is dQ, dK and dV to float64's precision."""
     for name, value in zip(NAMES, answer, strict=True):
         if value is None:
-            none = "backward returns None in that gradient's place, or does not return it"
-            raise Wrong(case, f"the backward returns None for {NAMES[name]}", cause=none)
+            none = "backward returns None in place of this gradient, or does not return it"
+            raise Wrong(case, f"backward returns None for {NAMES[name]}", cause=none)
         expect_close(
             case,
             value,
@@ -26,7 +26,7 @@ def expect_float64(case: str, answer, exact: BackwardPass) -> None:
 
 
 def expect_gradcheck(case: str, function, inputs: list[torch.Tensor]) -> None:
-    """Raises Wrong unless the gradients of `function(*inputs)` are those of finite differences."""
+    """Raise Wrong unless the gradients of `function(*inputs)` agree with finite differences."""
     try:
         torch.autograd.gradcheck(function, [x.requires_grad_() for x in inputs])
     except torch.autograd.gradcheck.GradcheckError as error:

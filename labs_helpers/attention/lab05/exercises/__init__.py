@@ -1,4 +1,4 @@
-"""The exercises of lab 05, a file each: stub, answer and reference in one."""
+"""The exercises of lab 05; each file holds the stub, the answer and the reference."""
 
 from labs_helpers.attention.lab05.exercises.ex1_attention_function import attention_function
 from labs_helpers.attention.lab05.exercises.ex2_query_gradient import query_gradient

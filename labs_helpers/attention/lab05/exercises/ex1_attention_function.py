@@ -1,12 +1,12 @@
-"""Lab 05, exercise 1: the backward pass of attention in plain PyTorch, with nothing of Lq × Lk kept for it."""
+"""Lab 05, exercise 1: the backward pass of attention in plain PyTorch, which keeps no Lq × Lk matrix."""
 
 import torch
 
 
 def scores(q, k, scale, causal):
-    """scale · Q·Kᵀ, (B, H, Lq, Lk), with −inf where a query does not see a key."""
+    """Return scale · Q·Kᵀ, (B, H, Lq, Lk), with −inf where a query does not see a key."""
     s = scale * q @ k.mT
-    if causal:  # query i sees the keys j ≤ i + Lk − Lq: the last query sees them all
+    if causal:  # query i sees the keys j ≤ i + Lk − Lq; the last query sees all keys
         Lq, Lk = s.shape[-2:]
         seen = torch.ones(Lq, Lk, dtype=torch.bool, device=q.device).tril(Lk - Lq)
         s = s.masked_fill(~seen, -torch.inf)
@@ -14,9 +14,10 @@ def scores(q, k, scale, causal):
 
 
 def attention_function(q, k, v, causal=False):
-    """softmax(scale · Q·Kᵀ)·V with a backward pass of its own; scale is 1/√D. Returns o, like q.
+    """Compute softmax(scale · Q·Kᵀ)·V, with scale = 1/√D, and define its backward pass.
 
-    q: (B, H, Lq, D), k and v: (B, H, Lk, D), Lq ≤ Lk, so that every query sees a key.
+    q: (B, H, Lq, D), k and v: (B, H, Lk, D), with Lq ≤ Lk, so that every query sees a key.
+    Returns o, like q.
     """
     scale = q.shape[-1] ** -0.5
 
@@ -26,7 +27,7 @@ def attention_function(q, k, v, causal=False):
             s = scores(q, k, scale, causal)
             lse = s.logsumexp(-1)  # (B, H, Lq)
             o = torch.exp(s - lse[..., None]) @ v
-            # 1. ctx.save_for_backward(…): what the backward needs, and nothing that is Lq × Lk.
+            # 1. Call ctx.save_for_backward(…) with what backward needs, but no Lq × Lk matrix.
             ### BEGIN SOLUTION
             ctx.save_for_backward(q, k, v, o, lse)
             ### END SOLUTION
@@ -34,10 +35,10 @@ def attention_function(q, k, v, causal=False):
 
         @staticmethod
         def backward(ctx, do):
-            # 2. Take it back from ctx.saved_tensors, and make P again from the scores and lse.
-            # 3. dV = Pᵀ·dO and dP = dO·Vᵀ.
-            # 4. Through the softmax: delta = rowsum(o ∘ dO), dS = P ∘ (dP − delta).
-            # 5. Through the scores, s = scale · Q·Kᵀ: dQ and dK.
+            # 2. Read ctx.saved_tensors, and recompute P from the scores and lse.
+            # 3. Compute dV = Pᵀ·dO and dP = dO·Vᵀ.
+            # 4. Go back through the softmax: delta = rowsum(o ∘ dO), dS = P ∘ (dP − delta).
+            # 5. Go back through the scores, s = scale · Q·Kᵀ, to dQ and dK.
             ### BEGIN SOLUTION
             q, k, v, o, lse = ctx.saved_tensors
             p = torch.exp(scores(q, k, scale, causal) - lse[..., None])

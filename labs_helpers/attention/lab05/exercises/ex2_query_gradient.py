@@ -1,4 +1,4 @@
-"""Lab 05, exercise 2: dQ. A program owns a tile of queries and walks along the keys up to the diagonal."""
+"""Lab 05, exercise 2: dQ. A program owns a tile of queries and loops over the keys up to the diagonal."""
 
 import torch
 import triton
@@ -9,24 +9,25 @@ import triton.language as tl
 def query_gradient_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_ptr,
                           Lq, Lk, scale, CAUSAL: tl.constexpr, D: tl.constexpr,
                           BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Program (i, h) computes query tile i, BLOCK_M rows, of dQ of head h."""
+    """Program (i, h) computes query tile i of head h's dQ, BLOCK_M rows."""
     LOG2E: tl.constexpr = 1.4426950408889634  # exp(x) = exp2(x · log2(e))
     head, first = tl.program_id(1), tl.program_id(0) * BLOCK_M
     rows, d = first + tl.arange(0, BLOCK_M), tl.arange(0, D)
     real = rows < Lq
-    tile = (head * Lq + rows)[:, None] * D + d[None, :]  # the same places in q, do and dq
+    tile = (head * Lq + rows)[:, None] * D + d[None, :]  # the same offsets in q, do and dq
     q = tl.load(q_ptr + tile, mask=real[:, None], other=0.0)
     do = tl.load(do_ptr + tile, mask=real[:, None], other=0.0)
     lse = tl.load(lse_ptr + head * Lq + rows, mask=real, other=0.0)
     delta = tl.load(delta_ptr + head * Lq + rows, mask=real, other=0.0)
     dq = tl.zeros((BLOCK_M, D), dtype=tl.float32)
-    # 1. Where do the keys end that this tile sees? At Lk; if CAUSAL, behind those of its last row.
+    # 1. Find the end of the loop: Lk or, if CAUSAL, the end of the keys that the last row sees.
     #    Query i sees the keys j ≤ i + Lk − Lq.
-    # 2. For each tile of BLOCK_N keys before that: load k and v. The last tile may stick out.
-    # 3. P = exp2(s · log2(e) − lse · log2(e)), and 0 where a key is past the end or not seen.
-    #    (Set P to 0, not s to −inf: a query that sees no key has lse = −inf.)
-    # 4. dP = dO·Vᵀ, dS = P ∘ (dP − delta), dQ += dS·K. Every tl.dot(…, input_precision="ieee").
-    # 5. Store dQ, the scale not forgotten, in its dtype.
+    # 2. Load k and v for each tile of BLOCK_N keys before it. The last tile may extend past Lk.
+    # 3. Compute P = exp2(s · log2(e) − lse · log2(e)). Set P to 0 for keys past the end or unseen
+    #    (P to 0, not s to −inf, because a query that sees no key has lse = −inf).
+    # 4. Compute dP = dO·Vᵀ and dS = P ∘ (dP − delta), and add dS·K to dQ. Pass
+    #    input_precision="ieee" to every tl.dot.
+    # 5. Multiply dQ by the scale and store it in its dtype.
     ### BEGIN SOLUTION
     end = Lk
     if CAUSAL:
@@ -50,10 +51,11 @@ def query_gradient_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_pt
 
 
 def query_gradient(q, k, v, do, lse, delta, scale, causal=False, BLOCK_M=64, BLOCK_N=64, **options):
-    """dQ of attention, like q.
+    """Return attention's dQ, like q.
 
-    q and do: (B, H, Lq, D), k and v: (B, H, Lk, D), lse (natural logarithm) and delta: float32
-    (B, H, Lq). All contiguous, any lengths ≥ 1, D a power of two ≥ 16. options: num_warps, …
+    q and do: (B, H, Lq, D), k and v: (B, H, Lk, D), lse (natural logarithm) and delta: (B, H, Lq)
+    in float32, all contiguous. Lengths are any ≥ 1; D is a power of two ≥ 16. options: for the
+    launch, such as num_warps.
     """
     (B, H, Lq, D), Lk = q.shape, k.shape[2]
     dq = torch.empty_like(q)

@@ -1,4 +1,4 @@
-"""Lab 05, exercise 3: dK and dV. A program owns a tile of keys and walks along the queries from the diagonal on."""
+"""Lab 05, exercise 3: dK and dV. A program owns a tile of keys and loops over the queries from the diagonal on."""
 
 import torch
 import triton
@@ -9,21 +9,21 @@ import triton.language as tl
 def key_value_gradients_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr,
                                Lq, Lk, scale, CAUSAL: tl.constexpr, D: tl.constexpr,
                                BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Program (j, h) computes key tile j, BLOCK_N rows, of dK and of dV of head h."""
+    """Program (j, h) computes key tile j of head h's dK and dV, BLOCK_N rows."""
     LOG2E: tl.constexpr = 1.4426950408889634  # exp(x) = exp2(x · log2(e))
     head, first = tl.program_id(1), tl.program_id(0) * BLOCK_N
     columns, d = first + tl.arange(0, BLOCK_N), tl.arange(0, D)
     real = columns < Lk
-    tile = (head * Lk + columns)[:, None] * D + d[None, :]  # the same places in k, v, dk and dv
+    tile = (head * Lk + columns)[:, None] * D + d[None, :]  # the same offsets in k, v, dk, dv
     k = tl.load(k_ptr + tile, mask=real[:, None], other=0.0)
     v = tl.load(v_ptr + tile, mask=real[:, None], other=0.0)
     dk = tl.zeros((BLOCK_N, D), dtype=tl.float32)
     dv = tl.zeros((BLOCK_N, D), dtype=tl.float32)
-    # 1. Which is the first query tile to see one of these keys? 0; if CAUSAL, the one that holds
-    #    query first − (Lk − Lq), and never one before 0.
-    # 2. For each tile of BLOCK_M queries from there to Lq: load q, do, lse and delta.
-    # 3. P as in exercise 2. A query past the end must add nothing.
-    # 4. dV += Pᵀ·dO, dP = dO·Vᵀ, dS = P ∘ (dP − delta), dK += dSᵀ·Q.
+    # 1. Find the first query tile that sees one of these keys: tile 0 or, if CAUSAL, the tile of
+    #    query first − (Lk − Lq), but never one before 0.
+    # 2. Load q, do, lse and delta for each tile of BLOCK_M queries from there to Lq.
+    # 3. Compute P as in exercise 2. A query past the end must add nothing.
+    # 4. Add Pᵀ·dO to dV. Compute dP = dO·Vᵀ and dS = P ∘ (dP − delta), and add dSᵀ·Q to dK.
     # 5. Store both. Which of them takes the scale?
     ### BEGIN SOLUTION
     begin = 0
@@ -53,7 +53,7 @@ def key_value_gradients_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, 
 
 def key_value_gradients(q, k, v, do, lse, delta, scale, causal=False,
                         BLOCK_M=64, BLOCK_N=64, **options):
-    """(dK, dV) of attention, like k and v. Operands and options as in query_gradient."""
+    """Return attention's (dK, dV), like k and v. Operands and options are as in query_gradient."""
     (B, H, Lq, D), Lk = q.shape, k.shape[2]
     dk, dv = torch.empty_like(k), torch.empty_like(v)
     grid = (triton.cdiv(Lk, BLOCK_N), B * H)

@@ -1,15 +1,15 @@
-"""Lab 05, exercise 4: how many programs add to each tile of dQ when one kernel computes all three gradients."""
+"""Lab 05, exercise 4: count the programs that add to each tile of dQ in the one kernel for all three gradients."""
 
 
 def dq_conflicts(Lq, Lk, BLOCK_M, BLOCK_N, causal=False):
-    """For each query tile, how many programs add to it: a list of cdiv(Lq, BLOCK_M) numbers.
+    """Return how many programs add to each query tile of dQ, a list of cdiv(Lq, BLOCK_M) numbers.
 
-    One program a key tile of BLOCK_N keys. It adds to every query tile that sees one of its keys;
-    if causal, query i sees the keys j ≤ i + Lk − Lq.
+    There is one program per tile of BLOCK_N keys. It adds to every query tile that sees one of its
+    keys. If causal, query i sees the keys j ≤ i + Lk − Lq.
     """
-    # 1. How many query tiles and key tiles are there? The last of each may be partly filled.
+    # 1. Compute the number of query tiles and of key tiles. The last of each may be partly filled.
     # 2. Not causal: which key tiles add to a query tile?
-    # 3. Causal: up to which key does the tile's last row see? That may be before key 0.
+    # 3. Causal: which is the last key that the tile's last row sees? It may be before key 0.
     ### BEGIN SOLUTION
     query_tiles, key_tiles = -(-Lq // BLOCK_M), -(-Lk // BLOCK_N)
     if not causal:

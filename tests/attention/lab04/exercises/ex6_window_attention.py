@@ -10,8 +10,8 @@ def window_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, wind
                             stride_qb, stride_qh, stride_qm, stride_kb, stride_kh, stride_kn,
                             stride_vb, stride_vh, stride_vn,
                             D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Program (i, b·H + h): query r sees the `window` keys that end with key r + Lk − Lq."""
-    # The whole kernel is yours. Where do the tiles begin, and which of them need a mask?
+    """Program (i, b·H + h): query r sees `window` keys, the last of which is r + Lk − Lq."""
+    # Write the whole kernel. Where does the loop begin, and which tiles need a mask?
     ### BEGIN SOLUTION
     LOG2E: tl.constexpr = 1.4426950408889634
     first, d, head = tl.program_id(0) * BLOCK_M, tl.arange(0, D), tl.program_id(1)
@@ -22,7 +22,7 @@ def window_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, wind
     v_head = v_ptr + b * stride_vb + h * stride_vh
     m_i, l_i = tl.full((BLOCK_M,), -float("inf"), tl.float32), tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, D), tl.float32)
-    own = rows[:, None] + Lk - Lq  # the key at the query's own place, the last that it sees
+    own = rows[:, None] + Lk - Lq  # the key at the query's own position, the last that it sees
     begin = tl.maximum(first + Lk - Lq - window + 1, 0) // BLOCK_N * BLOCK_N
     end = tl.minimum(first + BLOCK_M + Lk - Lq, Lk)
     for start in range(begin, end, BLOCK_N):
@@ -48,9 +48,9 @@ def window_attention_kernel(q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, H, Lq, Lk, wind
 
 
 def window_attention(q, k, v, window, scale, BLOCK_M=64, BLOCK_N=64):
-    """Attention in which query r sees keys r + Lk − Lq − window + 1 … r + Lk − Lq: (o, lse).
+    """Compute attention in which query r sees keys r + Lk − Lq − window + 1 … r + Lk − Lq.
 
-    window: int ≥ 1. Everything else is as in causal_attention.
+    window: int ≥ 1. The other arguments and the results (o, lse) are as in causal_attention.
     """
     B, H, Lq, D = q.shape
     o = torch.empty(q.shape, dtype=q.dtype, device=q.device)

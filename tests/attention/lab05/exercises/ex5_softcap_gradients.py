@@ -6,7 +6,7 @@ import triton.language as tl
 
 
 def softcap_in_pytorch(q, k, v, o, lse, do, scale, cap):
-    """(dQ, dK, dV) in plain PyTorch, for P = exp(cap · tanh(scale · Q·Kᵀ / cap) − lse)."""
+    """Return (dQ, dK, dV) in plain PyTorch for P = exp(cap · tanh(scale · Q·Kᵀ / cap) − lse)."""
     ### BEGIN SOLUTION
     bent = torch.tanh(scale * q @ k.mT / cap)
     p = torch.exp(cap * bent - lse[..., None])
@@ -20,8 +20,8 @@ def softcap_in_pytorch(q, k, v, o, lse, do, scale, cap):
 def softcap_query_gradient_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_ptr, dq_ptr,
                                   Lq, Lk, scale, cap, D: tl.constexpr,
                                   BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """Program (i, h) computes query tile i, BLOCK_M rows, of dQ of head h. Not causal."""
-    # The whole kernel is yours. tanh(x) = 2 · sigmoid(2x) − 1, with tl.sigmoid on float32.
+    """Program (i, h) computes query tile i of head h's dQ, BLOCK_M rows. Not causal."""
+    # Write the whole kernel. Use tanh(x) = 2 · sigmoid(2x) − 1, with tl.sigmoid on float32.
     ### BEGIN SOLUTION
     LOG2E: tl.constexpr = 1.4426950408889634
     head = tl.program_id(1)
@@ -49,10 +49,10 @@ def softcap_query_gradient_kernel(q_ptr, k_ptr, v_ptr, do_ptr, lse_ptr, delta_pt
 
 
 def softcap_gradients(q, k, v, o, lse, do, scale, cap, BLOCK_M=64, BLOCK_N=64):
-    """(dQ, dK, dV) of softmax(cap · tanh(scale · Q·Kᵀ / cap))·V, each like its operand.
+    """Return (dQ, dK, dV) of softmax(cap · tanh(scale · Q·Kᵀ / cap))·V, each like its operand.
 
-    q, o and do: (B, H, Lq, D), k and v: (B, H, Lk, D), lse: (B, H, Lq); contiguous. For float64
-    all is PyTorch's; for other dtypes your kernel computes dQ.
+    q, o and do: (B, H, Lq, D), k and v: (B, H, Lk, D), lse: (B, H, Lq), all contiguous. For float64
+    PyTorch computes all three; for other dtypes your kernel computes dQ.
     """
     wide = [x.double() for x in (q, k, v, o, lse, do)]
     dq, dk, dv = (x.to(q.dtype) for x in softcap_in_pytorch(*wide, scale, cap))
