@@ -68,9 +68,7 @@ def causes(size: int, n: int):
         upward = "the all-gather's chunk numbers go up, but chunks travel to the right, so they go down by one"
         for received in (-1, 1):
             yield upward, ring(scattered, sent=0, received=received, turn=-turn, way=turn, adds=False)
-        same = (
-            "the all-gather sends, or receives, the same chunk in every step: its number has to go down"
-        )
+        same = "the all-gather sends, or receives, the same chunk in every step: its number has to go down"
         yield same, gather(scattered, by=(0, 1))
         yield same, gather(scattered, by=(1, 0))
         beside = "the all-gather stores an arriving chunk in the wrong place; it is the one before the chunk just sent"

@@ -141,9 +141,7 @@ def _expect_results(case: str, recvs, shared=None, filled: bool = True) -> None:
 def _reduction_cause(found, shared, filled: bool, wrong: WrongElement) -> str:
     """Return the cause of a wrong element in a rank's own chunk."""
     if not filled:
-        return (
-            "at no barrier is a rank's vector in its row: write shared[comm.rank] = send before the barrier"
-        )
+        return "at no barrier is a rank's vector in its row: write shared[comm.rank] = send before the barrier"
     if wrong.parts and set(wrong.parts) <= {0, 2} and not wrong.is_own(wrong.rank, 2):
         return NEXT
     # A part that is in it twice may be the next call's, which says nothing of where chunks lie.
@@ -154,9 +152,7 @@ def _reduction_cause(found, shared, filled: bool, wrong: WrongElement) -> str:
     if not wrong.parts:
         return "a rank reduces before all ranks have written their rows: a barrier is missing before the reduction"
     if wrong.is_own(wrong.rank):
-        return (
-            "no other row was reduced into it, or the result was not collected from where it was stored"
-        )
+        return "no other row was reduced into it, or the result was not collected from where it was stored"
     return "the loop leaves out a row, or takes one twice; or a row was overwritten before another rank had read it"
 
 

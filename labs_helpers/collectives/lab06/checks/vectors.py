@@ -134,11 +134,7 @@ def chunk_cause(wrong: WrongElement) -> str:
     """Return the cause that chunks suggest if nothing more exact fits."""
     if wrong.uneven:
         return UNEVEN
-    return (
-        "parts of two different chunks were combined: one was stored in another's place"
-        if wrong.elsewhere
-        else ""
-    )
+    return "parts of two different chunks were combined: one was stored in another's place" if wrong.elsewhere else ""
 
 
 def expect_maximum(case: str, found, ranges) -> None:
