@@ -19,7 +19,7 @@ def export_files(lab: Lab) -> dict[Path, str]:
 def _text(folder: Path, lab: Lab) -> str:
     init = folder / "__init__.py"
     docstring = re.match(r'""".*?"""\n', init.read_text() if init.exists() else "", re.DOTALL)
-    head = docstring[0] if docstring else f'"""The {folder.name} of lab {lab.number}, a file each."""\n'
+    head = docstring[0] if docstring else f'"""The {folder.name} of lab {lab.number}, one file each."""\n'
     imported = [
         (f"{lab.package}.{folder.name}.{file.stem}", file.stem.partition("_")[2]) for file in folder.glob("ex*_*.py")
     ]

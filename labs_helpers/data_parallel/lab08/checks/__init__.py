@@ -1,4 +1,4 @@
-"""The checks of lab 08, a file an exercise; its notebook calls `check.name(name)`."""
+"""The checks of lab 08, one file per exercise; its notebook calls `check.name(name)`."""
 
 from labs_helpers.course.scoreboard import summary
 from labs_helpers.data_parallel.lab08.checks.ex1_same_start import same_start

@@ -1,4 +1,4 @@
-"""The exercises of lab 08, a file each: stub, answer and reference in one."""
+"""The exercises of lab 08, one file each: stub, answer and reference in one."""
 
 from labs_helpers.data_parallel.lab08.exercises.ex1_same_start import same_start
 from labs_helpers.data_parallel.lab08.exercises.ex2_average_gradients import average_gradients

@@ -1,4 +1,4 @@
-"""The checks of lab 09, a file an exercise; its notebook calls `check.name(name)`."""
+"""The checks of lab 09, one file per exercise; its notebook calls `check.name(name)`."""
 
 from labs_helpers.course.scoreboard import summary
 from labs_helpers.data_parallel.lab09.checks.ex1_states_in_bytes import states_in_bytes

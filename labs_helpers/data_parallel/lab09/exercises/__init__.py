@@ -1,4 +1,4 @@
-"""The exercises of lab 09, a file each: stub, answer and reference in one."""
+"""The exercises of lab 09, one file each: stub, answer and reference in one."""
 
 from labs_helpers.data_parallel.lab09.exercises.ex1_states_in_bytes import states_in_bytes
 from labs_helpers.data_parallel.lab09.exercises.ex2_shard_pieces import shard_pieces

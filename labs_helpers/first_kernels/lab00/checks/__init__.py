@@ -1,4 +1,4 @@
-"""The checks of lab 00, a file an exercise; its notebook calls `check.name(name)`."""
+"""The checks of lab 00, one file per exercise; its notebook calls `check.name(name)`."""
 
 from labs_helpers.course.scoreboard import summary
 from labs_helpers.first_kernels.lab00.checks.ex0_programs_needed import programs_needed

@@ -1,4 +1,4 @@
-"""The exercises of lab 00, a file each: stub, answer and reference in one."""
+"""The exercises of lab 00, one file each: stub, answer and reference in one."""
 
 from labs_helpers.first_kernels.lab00.exercises.ex0_programs_needed import programs_needed
 from labs_helpers.first_kernels.lab00.exercises.ex1_vector_add import vector_add

@@ -1,4 +1,4 @@
-"""The exercises of lab 07, a file each: stub, answer and reference in one."""
+"""The exercises of lab 07, one file each: stub, answer and reference in one."""
 
 from labs_helpers.course.retired import retired_in
 from labs_helpers.tensor_parallel.lab07.exercises.ex1_trace_shapes import trace_shapes
