@@ -26,7 +26,7 @@ has_triton_3_2 = "$(PYTHON)" -c 'import platform, sys; sys.exit(platform.machine
 newest_tests = $(filter-out $(addprefix tests/,authoring house launch notebooks),$(patsubst %/,%,$(wildcard tests/*/)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab check first-aid clean test-newest soak mpich nbgrader sync refresh new-lab handout grade
+.PHONY: help setup run test lab check progress first-aid clean test-newest soak mpich nbgrader sync refresh new-lab handout grade
 
 help: ## List the targets
 	@echo "Tile to Cluster. make <target>:"
@@ -48,6 +48,9 @@ lab: $(stamp) ## Open your own copies of the labs in JupyterLab (RESET=02/3: put
 
 check: $(stamp) ## Say the points of your own copy of LAB=02 on its checks (FILE=notebook: of another file)
 	@$(run_python) -m labs_helpers.grading.at_home "$(LAB)" $(if $(FILE),--file "$(FILE)")
+
+progress: $(stamp) ## Say the points and the state of all labs in my_labs/ (and write my_labs/progress.html)
+	@$(run_python) -m labs_helpers.course.all_labs
 
 first-aid: $(stamp) ## Say what works on this machine, and how to mend what does not
 	@$(run_python) -m labs_helpers.course.first_aid

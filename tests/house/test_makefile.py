@@ -136,6 +136,7 @@ TEST = "-m pytest --dist loadfile -n {} --timeout={} --nbval --nbval-current-env
         (["lab"], "-m labs_helpers.course.my_labs"),
         (["lab", "RESET=02/3"], "-m labs_helpers.course.my_labs --reset 02/3"),
         (["first-aid"], "-m labs_helpers.course.first_aid"),
+        (["progress"], "-m labs_helpers.course.all_labs"),
         (["sync"], "-m labs_helpers.authoring.sync"),
         (["sync", "CHECK=1"], "-m labs_helpers.authoring.sync --check"),
         (["refresh", "LABS=02 04"], "-m labs_helpers.authoring.refresh 02 04"),

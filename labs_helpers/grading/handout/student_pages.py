@@ -8,7 +8,17 @@ from typing import Any
 
 from labs_helpers.labs import Lab
 
-TARGETS = {".PHONY", "help", "setup", "lab", "check", "first-aid", "clean", "$(stamp)"}  # of the Makefile, for students
+TARGETS = {
+    ".PHONY",
+    "help",
+    "setup",
+    "lab",
+    "check",
+    "progress",
+    "first-aid",
+    "clean",
+    "$(stamp)",
+}  # of the Makefile, for students
 
 README = """# Tile to Cluster: {title}
 
