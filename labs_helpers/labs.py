@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]  # the checkout; where the package alone is installed, nothing stands there
 NOTEBOOKS = ROOT / "notebooks"
+SOURCES = "https://github.com/tile-to-cluster/tile-to-cluster/blob/main"  # the checkout, for those who have none
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from labs_helpers import labs
 from labs_helpers.course.at_kernel_start import watch_from_the_start
 from labs_helpers.course.cells import watch
 from labs_helpers.course.scoreboard import SCORES
+from labs_helpers.labs import SOURCES
 from labs_helpers.launch import singleton
 from labs_helpers.launch.process import run
 
@@ -54,6 +55,8 @@ def setup(lab: str | int) -> None:
     SCORES.lab = known.number
     here = machine.this_machine()
     print(f"Lab {known.number} · ran on {here}")
+    if "COLAB_RELEASE_TAG" in os.environ:
+        print(f"Links to files of the course open in JupyterLab; here, find them at {SOURCES}")
     if here.tensor_core_warning:
         print(here.tensor_core_warning)
 
