@@ -26,7 +26,7 @@ has_triton_3_2 = "$(PYTHON)" -c 'import platform, sys; sys.exit(platform.machine
 newest_tests = $(filter-out $(addprefix tests/,authoring house launch notebooks),$(patsubst %/,%,$(wildcard tests/*/)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab check progress first-aid clean test-newest soak mpich nbgrader sync refresh new-lab handout grade
+.PHONY: help setup run test lab check progress study mpirun first-aid clean test-newest soak mpich nbgrader sync refresh new-lab handout grade
 
 help: ## List the targets
 	@echo "Tile to Cluster. make <target>:"
@@ -51,6 +51,12 @@ check: $(stamp) ## Say the points of your own copy of LAB=02 on its checks (FILE
 
 progress: $(stamp) ## Say the points and the state of all labs in my_labs/ (and write my_labs/progress.html)
 	@$(run_python) -m labs_helpers.course.all_labs
+
+study: $(stamp) ## Measure this machine: TOPIC=gemm (ARGS="--quick" for the program, N=2 ranks under torchrun)
+	@$(run_python) -m labs_helpers.launch.start $(if $(N),--ranks $(N)) study "$(TOPIC)" $(ARGS)
+
+mpirun: $(stamp) ## Run SCRIPT=train_2d of mpi_scripts/ on N=4 ranks (ARGS="--dp 2 --tp 2" HOSTS=node1:8,node2:8)
+	@$(run_python) -m labs_helpers.launch.start --ranks $(or $(N),4) $(if $(HOSTS),--hosts "$(HOSTS)") mpirun "$(SCRIPT)" $(ARGS)
 
 first-aid: $(stamp) ## Say what works on this machine, and how to mend what does not
 	@$(run_python) -m labs_helpers.course.first_aid
