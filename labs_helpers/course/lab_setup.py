@@ -92,9 +92,13 @@ def missing_requirements() -> list[str]:
     return missing
 
 
+def _name_of(requirement: str) -> str:
+    return re.match(r"[\w-]+", requirement)[0]
+
+
 def complete_colab() -> None:
     """Installs the missing requirements with every package of COLABS_OWN held at the version that is there."""
-    missing = [text for text in missing_requirements() if re.match(r"[\w-]+", text)[0] not in NOT_ON_COLAB]
+    missing = [text for text in missing_requirements() if _name_of(text) not in NOT_ON_COLAB]
     if not missing:
         return
     held = []
@@ -104,6 +108,7 @@ def complete_colab() -> None:
         except importlib.metadata.PackageNotFoundError:
             continue
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        print(f"Installing {', '.join(map(_name_of, missing))}, once on this machine: about a minute.", flush=True)
         constraints.write("\n".join(held))
         constraints.flush()
         run(

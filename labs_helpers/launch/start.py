@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import NoReturn
 
 from labs_helpers.labs import ROOT
 from labs_helpers.launch.flavour import find_flavour
+from labs_helpers.launch.silence import WATCHED
 
 HOUSE, SCRIPTS = ROOT / "labs_helpers", ROOT / "mpi_scripts"
 
@@ -72,6 +74,9 @@ def main() -> NoReturn:
     except (ValueError, OSError, RuntimeError) as error:
         sys.exit(str(error))
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    if sys.stderr.isatty():
+        os.environ[WATCHED] = "1"
+    print(shlex.join(command).replace(f"{ROOT}{os.sep}", ""), file=sys.stderr, flush=True)
     os.execv(command[0], command)
 
 
