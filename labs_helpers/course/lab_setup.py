@@ -26,7 +26,7 @@ WITH_RANKS = {"collectives", "tensor_parallel", "data_parallel"}
 # Topics whose students write kernels.
 WITH_KERNELS = {"first_kernels", "gemm", "attention"}
 # Colab is itself what these do.
-NOT_ON_COLAB = {"jupyterlab", "nbclient", "nbconvert", "nbval"}
+NOT_ON_COLAB = {"jupyter-server", "jupyterlab", "nbclient", "nbconvert", "nbval"}
 
 
 def setup(lab: str | int) -> None:
