@@ -69,6 +69,10 @@ class Cells:
         other = self.renamed(name) if name not in cell.defines else ""
         return f"the cell above defines `{other}`, which has to be called `{name}`.\n{left}" if other else ""
 
+    def texts(self, function: Callable | None = None) -> list[str]:
+        """The cells that this kernel has run, behind the one that defined `function`: it may not be among them yet."""
+        return ([_text_of(function)] if function else []) + [cell.text for cell in self.run if cell.ran]
+
     def latest_of(self, name: str) -> Cell | None:
         """The last cell that was to define `name`."""
         return next((cell for cell in reversed(self.run) if name in cell.defines), None)
