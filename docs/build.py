@@ -1,6 +1,6 @@
-"""Build the course's site from its executed notebooks: python docs/build.py (or make site).
+"""Build the course's site from its executed notebooks: make site, or python -m docs.build [folder].
 
-The pages are assembled below build/site/pages, laid out like the repository, so that relative links work in both. Sphinx
+The pages are assembled in build/site/pages, laid out like the repository, so that relative links work in both. Sphinx
 makes HTML of them with warnings as errors, and every internal link is followed. Nothing is fetched.
 """
 
@@ -18,26 +18,27 @@ import nbformat
 import yaml
 from sphinx.cmd.build import main as sphinx
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+import labs_helpers
+from docs.links import broken, rewritten
+from labs_helpers import labs
+from labs_helpers.labs import ROOT
+from labs_helpers.measure.machine import prepare_triton
 
-import labs_helpers  # noqa: E402
-from labs_helpers import labs  # noqa: E402
-from labs_helpers.measure.machine import prepare_triton  # noqa: E402
-from links import broken, rewritten  # noqa: E402
-
-prepare_triton()
-from results_page import write_results  # noqa: E402
-
-PAGES, HTML = ROOT / "build/site/pages", ROOT / "build/site/html"
+OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/site").resolve()
+PAGES, HTML = OUT / "pages", OUT / "html"
 
 
 def build() -> None:
     """Assemble the pages, build the site, and exit with a sentence per broken link."""
-    shutil.rmtree(PAGES.parent, ignore_errors=True)
+    prepare_triton()
+    from docs.results_page import write_results  # whose charts import kernels
+
+    for folder in (PAGES, HTML):
+        shutil.rmtree(folder, ignore_errors=True)
     (PAGES / "notebooks").mkdir(parents=True)
     names = {path: f"labs_helpers.{path}" for path in sorted(topics())}
-    published = {"README.md": "index.md"} | {f"notebooks/{lab.notebook}": f"notebooks/{lab.notebook}" for lab in labs.LABS}
+    notebooks = [f"notebooks/{lab.notebook}" for lab in labs.LABS]
+    published = {"README.md": "index.md"} | dict(zip(notebooks, notebooks, strict=True))
     write_index(published, names)
     alternatives = [write_lab(lab, published) for lab in labs.LABS]
     (PAGES / "alternatives.json").write_text(json.dumps({k: v for each in alternatives for k, v in each.items()}))
@@ -83,13 +84,14 @@ def write_lab(lab: labs.Lab, published: dict[str, str]) -> dict[str, str]:
 
 
 def write_glossary() -> None:
-    """docs/glossary.yaml as a page: each term, what other texts call it, and the lab where it is met."""
+    """docs/glossary.yaml as a page."""
     lines = ["# Glossary", "", "```{glossary}"]
-    for entry in sorted(yaml.safe_load((ROOT / "docs/glossary.yaml").read_text()), key=lambda e: e["term"].lower()):
+    for entry in yaml.safe_load((ROOT / "docs/glossary.yaml").read_text()):
         lab = labs.lab(entry["lab"])
-        lines += [entry["term"], f"  {entry['text']}"]
-        also = f"Other texts say *{entry['also']}*. " if "also" in entry else ""
-        lines += ["", f"  {also}[Lab {lab.number}](notebooks/{lab.notebook})", ""]
+        names = [f"Also called *{entry['also']}*."] if "also" in entry else []
+        names += [f"In code: `{entry['code']}`."] if "code" in entry else []
+        about = " ".join([*names, f"[Lab {lab.number}](notebooks/{lab.notebook})"])
+        lines += [entry["term"], f"  {entry['text']}", "", f"  {about}", ""]
     (PAGES / "glossary.md").write_text("\n".join([*lines, "```", ""]))
 
 

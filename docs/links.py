@@ -7,9 +7,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-ROOT = Path(__file__).resolve().parents[1]
+from labs_helpers.labs import ROOT
+
 REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
-LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?![a-z]+:|#)([^\s)#]+)(#[^\s)]*)?\)")
+CODE = r"```.*?```|`[^`\n]*`"
+LINK = re.compile(rf"{CODE}|(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?![a-z]+:|#)([^\s)#]+)(#[^\s)]*)?\)", re.DOTALL)
 
 
 def rewritten(text: str, source: str, published: dict[str, str], pages: Path) -> str:
@@ -20,6 +22,8 @@ def rewritten(text: str, source: str, published: dict[str, str], pages: Path) ->
 
     def follow(link: re.Match) -> str:
         picture, words, target, anchor = link.groups("")
+        if not target:  # code
+            return link[0]
         path = (ROOT / source).parent.joinpath(unquote(target)).resolve()
         if not path.exists() or not path.is_relative_to(ROOT):
             raise FileNotFoundError(f"{source} links to {target}, which is not there")
@@ -31,8 +35,7 @@ def rewritten(text: str, source: str, published: dict[str, str], pages: Path) ->
             target = f"{REPOSITORY}/{'tree' if path.is_dir() else 'blob'}/main/{name}"
         return f"{picture}[{words}]({target}{anchor})"
 
-    parts = re.split(r"(```.*?```|`[^`\n]*`(?!\]))", text, flags=re.DOTALL)
-    return "".join(part if part.startswith("`") else LINK.sub(follow, part) for part in parts)
+    return LINK.sub(follow, text)
 
 
 class _Page(HTMLParser):

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from pathlib import Path
 
+from docs.links import REPOSITORY
 from labs_helpers.attention import charts as attention
 from labs_helpers.collectives import charts as collectives
 from labs_helpers.data_parallel import charts as data_parallel
@@ -10,9 +11,8 @@ from labs_helpers.draw import figures
 from labs_helpers.gemm import charts as gemm
 from labs_helpers.measure import results
 from labs_helpers.measure.records import RECORDED
-from labs_helpers.tensor_parallel import charts as tensor_parallel
+from labs_helpers.tensor_parallel.charts import draw_gpus, draw_layouts
 from labs_helpers.transformer import charts as transformer
-from links import REPOSITORY
 
 # study → its main figure, drawn from one machine's records as the labs draw it
 MAIN = {
@@ -20,9 +20,13 @@ MAIN = {
     "collectives": lambda rows: collectives.draw_race(rows, "allreduce"),
     "data-parallel": lambda rows: data_parallel.draw_race(rows, "wrappers"),
     "gemm": lambda rows: gemm.draw_speedup({rows["on.machine"].iloc[0] + RECORDED: rows}),
-    "tensor-parallel": lambda rows: (tensor_parallel.draw_gpus if on_gpus(rows) else tensor_parallel.draw_layouts)(rows),
+    "tensor-parallel": lambda rows: draw_gpus(rows) if on_gpus(rows) else draw_layouts(rows),
     "transformer": transformer.draw_sizes,
 }
+
+INTRODUCTION = f"""\
+The functions that the labs call draw the figures below from [results/]({REPOSITORY}/tree/main/results). Each file holds
+the records of one study on one machine, and each record says where and when it was measured."""
 
 
 def on_gpus(rows) -> bool:
@@ -36,10 +40,7 @@ def write_results(pages: Path) -> None:
         study, machine, _ = path.name.split(".")
         by_machine[machine][study] = results.load(path)
     (pages / "results").mkdir()
-    lines = ["# Recorded results", ""]
-    lines += [f"Every figure below is drawn from [results/]({REPOSITORY}/tree/main/results), by the functions that the labs"]
-    lines += ["call. Each file holds the records of one study on one machine, and each record says where and when it was"]
-    lines += ["measured.", ""]
+    lines = ["# Recorded results", "", INTRODUCTION, ""]
     for machine, studies in by_machine.items():
         labels = [label for rows in studies.values() for label in rows["on.machine"].dropna()]
         lines += [f"## {labels[0] if labels else machine}", "", "| study | records | measured | PyTorch | Triton |"]
