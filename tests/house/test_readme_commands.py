@@ -40,12 +40,12 @@ RANKS = ["mpirun", "-n", "4", "--oversubscribe"]
 
 def commands(readme: str) -> list[list[str]]:
     """The commands of the README's shell blocks that start a program of the course, and, for each module that a
-    comment lists behind one of them, that module's."""
+    comment lists behind one of them, that module's. sbatch is tried by tests/data_parallel/study/test_slurm.py."""
     found = []
     for block in re.findall(r"^```sh\n(.*?)^```", readme, re.DOTALL | re.MULTILINE):
         for line in block.splitlines():
             command, _, comment = line.partition("#")
-            if "labs_helpers" in command or "mpi_scripts" in command:
+            if ("labs_helpers" in command or "mpi_scripts" in command) and not command.startswith("sbatch"):
                 found.append(shlex.split(command))
             for name in re.findall(r"\b[a-z_]\w*(?:\.\w+)+", comment):
                 if (ROOT / "labs_helpers" / name.replace(".", "/")).with_suffix(".py").exists():
