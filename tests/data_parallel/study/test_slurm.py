@@ -60,7 +60,7 @@ SAYS = {
     "study.sbatch": r"\d+ records appended to",
     "train_2d.sbatch": r"step 2 of 2.*validation: loss",
 }
-SCRIPTS = sorted(path.name for path in (ROOT / "mpi_scripts/slurm").glob("*.sbatch"))
+OTHERS = [path.name for path in sorted(ROOT.glob("mpi_scripts/slurm/*.sbatch")) if path.name not in "".join(README)]
 
 
 def on_this_machine(line: str, tmp_path) -> list[str]:
@@ -74,7 +74,11 @@ def on_this_machine(line: str, tmp_path) -> list[str]:
 
 def tried(command, environ, tmp_path):
     """What a command that ends well has said, its job included."""
-    mpi = YIELD | find_flavour().environment() | {"VENV": sys.prefix, "RANKS": "2", "CHECKPOINTS": str(tmp_path / "saved")}
+    mpi = (
+        YIELD
+        | find_flavour().environment()
+        | {"VENV": sys.prefix, "RANKS": "2", "CHECKPOINTS": str(tmp_path / "saved")}
+    )
     activated = os.pathsep.join([str(Path(sys.executable).parent), environ["PATH"]])
     status, said = told(command, mpi | environ | {"LABS_RECORDS": str(tmp_path), "PATH": activated})
     said += "".join(path.read_text() for path in tmp_path.glob("said"))
@@ -88,8 +92,8 @@ def test_the_readme_s_line(line, environ, tmp_path):
     assert any(name in line and re.search(pattern, said, re.DOTALL) for name, pattern in SAYS.items()), said
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_that_ships(script, environ, tmp_path):
+@pytest.mark.parametrize("script", OTHERS)
+def test_a_script_that_the_readme_does_not_name(script, environ, tmp_path):
     ranks = "" if script == "study.sbatch" else "-n 4"  # torchrun starts its own
     said = tried(on_this_machine(f"sbatch {ranks} mpi_scripts/slurm/{script}", tmp_path), environ, tmp_path)
     assert re.search(SAYS[script], said, re.DOTALL), said
