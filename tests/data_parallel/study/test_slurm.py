@@ -1,4 +1,4 @@
-"""A one-machine Slurm runs the README's lines, the scripts in mpi_scripts/slurm, and the study, of which a rank dies."""
+"""A one-machine Slurm runs the README's lines, the scripts in mpi_scripts/slurm, and a study whose rank dies."""
 
 import os
 import re
