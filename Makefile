@@ -76,7 +76,7 @@ grade: $(stamp) ## Grade LAB=02 SUBMISSIONS=inbox/ in jails, into grades/02 (CLA
 soak: $(stamp) ## Run the tests that are exhaustive or long (an hour and more)
 	@for what in nbgrader $(VENV)/.extra-site $(VENV)/.extra-browser; do \
 	  $(MAKE) --no-print-directory $$what || echo "$$what could not be made; its tests are skipped."; done
-	@$(pytest) -n 2 tests -m soak --timeout=1700; status=$$?; \
+	@$(pytest) -n $(JOBS) tests -m soak --timeout=1700; status=$$?; \
 	  if [ $$status = 5 ]; then echo "No test is marked soak yet."; else exit $$status; fi
 
 mpich: ## Make .venv-mpich, an environment with MPICH, in which make soak tries the collectives too
