@@ -1,4 +1,4 @@
-"""The labs in teaching order: the one table that the README, the index page, set-up, commands and tests read."""
+"""The table of labs, in teaching order. README, index page, set-up, commands, site and tests all read it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]  # the checkout; where the package alone is installed, nothing stands there
+ROOT = Path(__file__).resolve().parents[1]  # the checkout; meaningless where only the package is installed
 NOTEBOOKS = ROOT / "notebooks"
 
 
 @dataclass(frozen=True)
 class Retired:
-    """An exercise that a lab has no longer; older copies of its notebook still do. No other exercise gets its id."""
+    """An exercise that its lab dropped. Older copies of the notebook still contain it, so its id is never reused."""
 
     id: str  # '01/4'
     name: str  # of its function, which the notebook passes to `check`
@@ -24,17 +24,17 @@ class Retired:
 
 @dataclass(frozen=True)
 class Lab:
-    """One lab. An exercise's own minutes and points stand at its check, `@exercise("02/3", …)`."""
+    """One lab. Its exercises declare their own minutes and points: `@exercise("02/3", …)`."""
 
     number: str  # '02'
     title: str
-    sentence: str  # what a student builds
+    sentence: str  # what the student builds
     notebook: str  # its file in notebooks/
-    package: str  # holds exercises/, checks/ and pictures
+    package: str  # the package with its exercises/, checks/ and pictures
     minutes: int
-    hardware: str
-    needs: tuple[str, ...]  # the labs that come before it
-    transfer: str  # module, outside of what students get, with the reference of the transfer exercise
+    hardware: str  # what it runs on, and what full size takes
+    needs: tuple[str, ...]  # the labs to do first
+    transfer: str  # the module with the transfer exercise's reference, which students do not get
     retired: tuple[Retired, ...] = ()
 
     @property
@@ -43,24 +43,25 @@ class Lab:
 
     @property
     def topic(self) -> str:
-        """'gemm': the library that the lab teaches."""
+        """The library that the lab teaches, such as 'gemm'."""
         return self.package.split(".")[1]
 
     def exercises(self) -> list:
-        """Its exercises (see course.exercise.Exercise) in order, registered by importing its checks."""
+        """Return the lab's exercises (course.exercise.Exercise) in order; importing its checks registers them."""
         from labs_helpers.course.scoreboard import SCORES
 
         importlib.import_module(f"{self.package}.checks")
         return SCORES.of(self.number)
 
 
-ANY_MACHINE = "any; a GPU runs the same cells at full size"
+ANY_MACHINE = "any machine; one GPU for full size"
+TWO_CORES = "two CPU cores; several GPUs for full size"
 
 LABS = (
     Lab(
         "00",
         "Start here",
-        "first kernels; the two roofs of your machine",
+        "your first kernels, and the two roofs of your machine",
         "00_start_here.ipynb",
         "labs_helpers.first_kernels.lab00",
         minutes=130,
@@ -71,16 +72,14 @@ LABS = (
     Lab(
         "01",
         "Profile a transformer",
-        "a benchmark, MFU, a reader of traces, a forecast of memory, a loss scaler; what each remedy brings",
+        "a benchmark, a trace reader, a memory forecast and a loss scaler; you measure what each remedy gains",
         "01_profile_a_transformer.ipynb",
         "labs_helpers.transformer.lab01",
         minutes=240,
         hardware=ANY_MACHINE,
         needs=("00",),
         transfer="tests.transformer.lab01.exercises.ex8_diagnose",
-        retired=(
-            Retired("01/3", "by_operation", "01/8 asks whose time it is, and `trace.by_operation` makes the table"),
-        ),
+        retired=(Retired("01/3", "by_operation", "01/8 covers it, and `trace.by_operation` builds the table"),),
     ),
     Lab(
         "02",
@@ -96,7 +95,7 @@ LABS = (
     Lab(
         "03",
         "Tuning: search, prune, remember",
-        "a search with a gate, a pruner and a cache key; 144 configurations, a tenth measured",
+        "a search that measures a tenth of 144 configurations: its correctness gate, pruner and cache key",
         "03_tuning.ipynb",
         "labs_helpers.gemm.lab03",
         minutes=180,
@@ -107,7 +106,7 @@ LABS = (
     Lab(
         "04",
         "FlashAttention-2, forward",
-        "attention without its L × L matrix, causal, with the empty tiles skipped",
+        "causal attention that never stores the L × L matrix and skips the masked tiles",
         "04_flash_attention_forward.ipynb",
         "labs_helpers.attention.lab04",
         minutes=165,
@@ -118,7 +117,7 @@ LABS = (
     Lab(
         "05",
         "FlashAttention-2, backward",
-        "its gradients: two kernels with one writer per element, beside one with atomics",
+        "attention's gradients: two kernels without atomics, raced against one with them",
         "05_flash_attention_backward.ipynb",
         "labs_helpers.attention.lab05",
         minutes=165,
@@ -129,45 +128,47 @@ LABS = (
     Lab(
         "06",
         "MPI collectives from scratch",
-        "ring all-reduce and its rivals, on practice ranks and real ones, raced against native",
+        "ring all-reduce and its rivals, raced against the MPI library's own",
         "06_mpi_collectives.ipynb",
         "labs_helpers.collectives.lab06",
         minutes=210,
-        hardware="two cores; no GPU",
+        hardware="two CPU cores",
         needs=("00",),
         transfer="tests.collectives.lab06.exercises.ex8_recursive_halving",
     ),
     Lab(
         "07",
         "2D parallelism: data × tensor",
-        "a transformer cut over a grid of ranks: shapes, slices, gradients; which layout wins over which link",
+        "a transformer split over a grid of ranks; you predict which layout wins over which link",
         "07_2d_parallelism.ipynb",
         "labs_helpers.tensor_parallel.lab07",
         minutes=280,
-        hardware="any with an MPI; no GPU",
+        hardware="two CPU cores",
         needs=("01", "06"),
         transfer="tests.tensor_parallel.lab07.exercises.ex10_parallel_cross_entropy",
-        retired=(Retired("07/5", "naive_collect_backward_output", "it is one slice, which the lab gives"),),
+        retired=(
+            Retired("07/5", "naive_collect_backward_output", "it was a single slice, and the lab now provides it"),
+        ),
     ),
     Lab(
         "08",
         "DDP, from naive to overlapped",
-        "four ways to average gradients, hooks and buckets; how much of the communication is hidden, and when it pays",
+        "four ways to average gradients; you measure how much communication each hides, and when that pays",
         "08_ddp.ipynb",
         "labs_helpers.data_parallel.lab08",
         minutes=240,
-        hardware="two cores, or GPUs of one host",
+        hardware=TWO_CORES,
         needs=("01", "06"),
         transfer="tests.data_parallel.lab08.exercises.ex9_top_k_mean",
     ),
     Lab(
         "09",
         "ZeRO, from 1 to 3",
-        "shards, a step on them, gradients and parameters that come and go, gathered ahead; which stage a model needs",
+        "sharded optimizer, gradients and parameters; you work out which stage a model needs",
         "09_zero.ipynb",
         "labs_helpers.data_parallel.lab09",
         minutes=290,
-        hardware="two cores, or GPUs of one host",
+        hardware=TWO_CORES,
         needs=("01", "08"),
         transfer="tests.data_parallel.lab09.exercises.ex10_hybrid_step",
     ),
@@ -175,13 +176,13 @@ LABS = (
 
 
 def lab(number: str | int) -> Lab:
-    """The lab of that number, '02' or '2'. ValueError, with those that there are, for another."""
+    """Return the lab with that number, '02' or '2'. ValueError lists the valid numbers."""
     for one in LABS:
         if str(number) and one.number == str(number).zfill(2):
             return one
-    raise ValueError(f"there is no lab {number!r}. There are: {', '.join(one.number for one in LABS)}")
+    raise ValueError(f"there is no lab {number!r}. The labs are: {', '.join(one.number for one in LABS)}")
 
 
 def retired(which: str | None) -> list[Retired]:
-    """The retired exercises of a lab ('01'), or the one with that id ('01/4')."""
+    """Return the retired exercises of a lab ('01'), or the one with that id ('01/4')."""
     return [one for lab in LABS for one in lab.retired if which in (lab.number, one.id)]

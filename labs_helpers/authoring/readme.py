@@ -10,9 +10,9 @@ BEGIN, END = "<!-- labs: written by `make sync` -->", "<!-- /labs -->"
 
 
 def table(labs: tuple[Lab, ...]) -> str:
-    """The labs as a Markdown table: number, lab, what you build, minutes."""
-    rows = [("", "lab", "you build", "minutes"), ("---", "---", "---", "---:")]
-    rows += [(lab.number, lab.title, lab.sentence, str(lab.minutes)) for lab in labs]
+    """Return the labs as a Markdown table: number, title, what you build, what it runs on, minutes."""
+    rows = [("", "lab", "you build", "runs on", "minutes"), ("---", "---", "---", "---", "---:")]
+    rows += [(lab.number, lab.title, lab.sentence, lab.hardware, str(lab.minutes)) for lab in labs]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

@@ -2,7 +2,7 @@
 
 Written anew are the __init__.py of a lab's exercises and checks; a notebook's first heading, its badge, its minutes and
 its set-up cell; of each exercise its minutes and points, its stub, its check, and the metadata of both; in README.md
-the table of labs. Prose, outputs, execution counts and
+the table of labs, and its picture. Prose, outputs, execution counts and
 cell ids stay. An exercise without cells gets them below its heading, or with one behind the exercise before it; what
 is to be written there (question, hints) stands as TODO.
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from nbformat.notebooknode import NotebookNode, from_dict
 
-from labs_helpers.authoring import cells, readme
+from labs_helpers.authoring import cells, readme, readme_picture
 from labs_helpers.authoring.exports import export_files
 from labs_helpers.authoring.places import insert, only
 from labs_helpers.authoring.references import solved_cell
@@ -164,7 +164,7 @@ def _sync_readme(check: bool) -> list[str]:
     new = readme.with_table(old, LABS)
     if new != old and not check:
         path.write_text(new)
-    return ["the table of labs"] if new != old else []
+    return ["the table of labs"] * (new != old) + readme_picture.write(check)
 
 
 if __name__ == "__main__":

@@ -185,9 +185,7 @@ def finish(fig: Figure, name: str) -> None:
     if directory:
         path = Path(directory, f"{name}.svg")
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Salted with the name, so that ids do not collide when two figures stand in one page.
-        with matplotlib.rc_context({"svg.hashsalt": name}):
-            fig.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
+        path.write_bytes(svg(fig, name))
     _show(fig, alt=_title(fig) or name)
     for machine, other in getattr(fig, "beside", {}).items():
         finish(other, f"{name}_{machine}")
@@ -207,6 +205,14 @@ def _show(fig: Figure, alt: str) -> None:
     # %matplotlib would show a figure of pyplot's a second time at the end of the cell.
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close(fig)
+
+
+def svg(fig: Figure, name: str) -> bytes:
+    """Return the figure as SVG, reproducible byte for byte. `name` keeps its ids unique on a page of several."""
+    drawn = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": name}):
+        fig.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+    return drawn.getvalue()
 
 
 def png(fig: Figure) -> bytes:

@@ -220,7 +220,7 @@ def test_a_notebook_that_is_not_there_and_a_lab_that_is_none(tree, capsys):
     assert command.main(["02"]) == 1 and f"✗ notebooks/{LAB.notebook}: " in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command.main(["77"])
-    assert "there is no lab '77'. There are: 00, 01" in capsys.readouterr().err
+    assert "there is no lab '77'. The labs are: 00, 01" in capsys.readouterr().err
 
 
 def test_exercises_that_were_renumbered_without_their_cells_are_an_error(notebook):

@@ -102,7 +102,7 @@ TABLE = Table(
         Given("all-reduce of 1 MiB (2²⁰ bytes)", "the size that the question asks for"),
         Given("has room for 100 bytes", "an example in a hint"),
         Given("rest of its 64 KiB", "an argument of the cell above"),
-        Given("take 0.8 times as long", "the cell below chooses the link so"),
+        Given("take 0.9 times as long", "the cell below it chooses the link so"),
         Given("the middle 60%", "what every record's spread is"),
         Given("same time for 2 ms", "an example in a hint"),
         Given("calls of up to 100 MiB", "an argument of the candidate"),

@@ -30,7 +30,7 @@ def test_a_lab_s_number_needs_no_zero(lab):
 
 @pytest.mark.parametrize("lab", ["22", 22, "abc", "", None])
 def test_an_unknown_lab_is_refused_with_those_that_there_are(lab):
-    with pytest.raises(ValueError, match="no lab .*There are: 00, 01"):
+    with pytest.raises(ValueError, match="no lab .*The labs are: 00, 01"):
         set_up(lab)
 
 

@@ -93,7 +93,7 @@ def test_an_answer_beside_its_marked_cell_is_told(saved, monkeypatch, capsys):
 def test_a_wrong_lab_or_file_is_told(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("no notebook")
     for words, said in (
-        (["42"], "LAB=42: there is no lab '42'. There are: 00, 01"),
+        (["42"], "LAB=42: there is no lab '42'. The labs are: 00, 01"),
         ([""], "LAB=: there is no lab ''"),
         (["00", "--file", str(tmp_path / "absent")], "absent: there is no such file"),
         (["00", "--file", str(labs.LABS[4].path)], "this is lab 04's notebook, and not lab 00's"),
