@@ -26,7 +26,7 @@ has_triton_3_2 = "$(PYTHON)" -c 'import platform, sys; sys.exit(platform.machine
 newest_tests = $(filter-out $(addprefix tests/,authoring house launch notebooks),$(patsubst %/,%,$(wildcard tests/*/)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab check progress study mpirun t4 first-aid clean test-newest soak mpich nbgrader sync refresh new-lab handout grade
+.PHONY: help setup run test lab check progress study mpirun t4 first-aid clean test-newest soak mpich nbgrader site sync refresh new-lab handout grade
 
 help: ## List the targets
 	@echo "Tile to Cluster. make <target>:"
@@ -90,8 +90,9 @@ grade: $(stamp) ## Grade LAB=02 SUBMISSIONS=inbox/ in jails, into grades/02 (CLA
 	  if [ $$status != 3 ]; then exit $$status; fi
 
 soak: $(stamp) ## Run the tests that are exhaustive or long (an hour and more)
-	@$(MAKE) --no-print-directory nbgrader || echo "nbgrader could not be installed; its tests are skipped."
-	@$(pytest) -n 2 tests -m soak --timeout=1700; status=$$?; \
+	@for what in nbgrader $(VENV)/.extra-site $(VENV)/.extra-browser; do \
+	  $(MAKE) --no-print-directory $$what || echo "$$what could not be made; its tests are skipped."; done
+	@$(pytest) -n $(JOBS) tests -m soak --timeout=1700; status=$$?; \
 	  if [ $$status = 5 ]; then echo "No test is marked soak yet."; else exit $$status; fi
 
 mpich: ## Make .venv-mpich, an environment with MPICH, in which make soak tries the collectives too
@@ -104,6 +105,14 @@ $(nbgrader)/.set-up:
 	"$(PYTHON)" -m venv $(nbgrader)
 	$(nbgrader)/bin/python -m pip install --quiet $(PIP_ARGS) --constraint constraints.txt nbgrader==0.9.6
 	@touch $@
+
+site: $(VENV)/.extra-site ## Build the site from the executed notebooks, into build/site/html
+	@$(run_python) -m docs.build
+
+# An extra of pyproject.toml, installed into the environment when something asks for it.
+$(VENV)/.extra-%: $(stamp)
+	$(run_python) -m pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable '.[$*]'
+	@touch "$@"
 
 test-newest: ## Run the kernels' tests under the newest Triton and numpy, in .venv-newest
 	@$(MAKE) --no-print-directory setup VENV=$(newest)

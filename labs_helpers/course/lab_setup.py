@@ -101,6 +101,8 @@ def complete_colab() -> None:
     missing = [text for text in missing_requirements() if _name_of(text) not in NOT_ON_COLAB]
     if not missing:
         return
+    names = ", ".join(re.match(r"[\w-]+", text)[0] for text in missing)
+    print(f"Installing, once per machine, in about a minute: {names} …", flush=True)
     held = []
     for name in COLABS_OWN:
         try:

@@ -174,8 +174,8 @@ def test_an_unknown_lab_is_refused(tmp_path, capsys):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.number)
-def test_a_lab_runs_to_its_end_in_a_hand_out_of_its_own(lab, tmp_path):
+@pytest.mark.parametrize("lab", {lab.topic: lab for lab in LABS}.values(), ids=lambda lab: lab.number)
+def test_a_topic_s_last_lab_runs_to_its_end_in_a_hand_out_of_its_own(lab, tmp_path):
     folder, _ = make_handout([lab], tmp_path)
     env = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [

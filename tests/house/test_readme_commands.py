@@ -40,13 +40,13 @@ QUICK = {  # of those in `make test`; `make soak` runs all
 
 def commands(readme: str) -> list[list[str]]:
     """The commands of the README's shell blocks that start a program of the course, as they are typed, and for each
-    topic or module that a comment lists behind `make study`, that one's."""
+    topic or module that a comment lists behind `make study`, that one's. test_slurm.py tries sbatch."""
     found = []
     for block in re.findall(r"^```sh\n(.*?)^```", readme, re.DOTALL | re.MULTILINE):
         for line in block.splitlines():
             command, _, comment = line.partition("#")
             words = shlex.split(command)
-            if words[:2] in (["make", "study"], ["make", "mpirun"]) or "mpi_scripts" in command:
+            if words[:2] in (["make", "study"], ["make", "mpirun"]) or "mpi_scripts" in command and words[0] != "sbatch":
                 found.append(words)
             others = comment if not command.strip() else comment.partition("also:")[2]
             for name in re.findall(r"[a-z_]\w*(?:\.\w+)*", others):
