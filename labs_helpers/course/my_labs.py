@@ -12,6 +12,7 @@ from pathlib import Path
 from labs_helpers.course.at_kernel_start import watch_from_the_start
 from labs_helpers.course.own_copies import copy_labs
 from labs_helpers.course.reset import reset
+from labs_helpers.draw.alternatives import LABEXTENSIONS
 from labs_helpers.labs import NOTEBOOKS, ROOT
 
 
@@ -43,8 +44,9 @@ def open_jupyterlab(folder: Path) -> None:
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     root = ["--allow-root"] if os.geteuid() == 0 else []
+    extensions = [f"--LabApp.extra_labextensions_path={LABEXTENSIONS}"]  # figures with their text alternatives
     os.chdir(folder)
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *root])
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *root, *extensions])
 
 
 if __name__ == "__main__":
