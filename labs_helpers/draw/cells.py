@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from labs_helpers.draw import figures
 from labs_helpers.draw.boxes import bare
-from labs_helpers.draw.roles import INK, PAPER, color
+from labs_helpers.draw.roles import INK, PAPER, color, text_on
 
 
 def draw_cells(picture: Any) -> Figure:
@@ -24,8 +24,9 @@ def draw_cells(picture: Any) -> Figure:
     flat = max(panel.kinds.shape[0] for panel in picture.panels) == 1
     written = any(len(panel.texts) for panel in picture.panels)
     rows = max(panel.kinds.shape[0] for panel in picture.panels)
-    height = 1.5 if flat else 1.2 + 0.3 * rows if written else 2.7
-    fig, axes = figures.panels(picture.title, [panel.name for panel in picture.panels], 7.2, height)
+    height = 2.3 if flat else 1.6 + 0.3 * rows if written else 2.9
+    width = {1: 5.0, 2: 6.2}.get(len(picture.panels), 7.2)
+    fig, axes = figures.panels(picture.title, [panel.name for panel in picture.panels], width, height)
     colors = [to_rgb(color(role)) for role in picture.kinds.values()] + [to_rgb(PAPER)]  # which −1 finds
     for ax, panel in zip(axes, picture.panels, strict=True):
         ax.imshow(np.array(colors)[panel.kinds], extent=panel.place, aspect="auto", interpolation="nearest")
@@ -40,8 +41,8 @@ def draw_cells(picture: Any) -> Figure:
             ax.add_patch(Rectangle((left, top), width, down, fill=False, edgecolor=INK, linewidth=2, clip_on=False))
         for r, row in enumerate(panel.texts):
             for c, text in enumerate(row):
-                wrong = panel.kinds[r, c] > 0
-                ax.text(c + 0.5, r + 0.5, text, ha="center", va="center", size=9, color="white" if wrong else INK)
+                ink = text_on(to_hex(colors[panel.kinds[r, c]]).upper())
+                ax.text(c + 0.5, r + 0.5, text, ha="center", va="center", size=9, color=ink)
         if len(panel.texts):
             ax.set_xticks(np.arange(panel.kinds.shape[1]) + 0.5, range(panel.kinds.shape[1]))
             ax.set_yticks(np.arange(panel.kinds.shape[0]) + 0.5, range(panel.kinds.shape[0]))

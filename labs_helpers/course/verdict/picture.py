@@ -17,11 +17,12 @@ CELLS, PANELS = 96, 4  # at most: cells of a panel along each axis, and panels
 
 # What a cell says, and the role that it is drawn in. Where several elements share a cell, the last of them shows.
 KINDS = {
-    "right": "skipped tile",
-    "stored once": "skipped tile",
-    "not touched": "cell",
-    "loaded by this program": "all",
-    "stored by this program": "all",
+    "right": "all",
+    "stored once": "all",
+    "not touched": "skipped tile",
+    "not asked for": "skipped tile",
+    "loaded by this program": "measured",
+    "stored by this program": "measured",
     "stored by several programs": "one",
     "stored several times": "one",
     "loaded too often": "one",
@@ -88,9 +89,13 @@ def elements(name: str, masks: Mapping[str, np.ndarray], tensor, title: str) -> 
     for one in shown:
         lead = [int(i) for i in np.unravel_index(one, shape[:-2])] if len(shape) > 2 else []
         panels.append(matrix(f"{name}[{', '.join(map(str, lead))}]" if lead else name, flat[one]))
-    axes = ("row", "column") if len(shape) > 1 else ("", "element")
     present = {kind: KINDS[kind] for kind in masks}
-    return Picture(title, present, panels, more, axes, (tensor.untyped_storage().data_ptr(), at))
+    return Picture(title, present, panels, more, axes_of(len(shape)), (tensor.untyped_storage().data_ptr(), at))
+
+
+def axes_of(dimensions: int) -> tuple[str, str]:
+    """What the rows and columns of a tensor's panels are."""
+    return ("row", "column") if dimensions > 1 else ("", "element")
 
 
 def picture_of(error: BaseException | None) -> Picture | None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from labs_helpers.course.meter import Meter, StrayAccess
 from labs_helpers.course.verdict.accesses import Access, accesses_of
-from labs_helpers.course.verdict.picture import KINDS, NOTHING, Panel, Picture, matrix
+from labs_helpers.course.verdict.picture import KINDS, NOTHING, Panel, Picture, axes_of, matrix
 
-BEYOND = 64  # rows and columns outside a tensor that are drawn at most
+BEYOND = 128  # rows and columns outside a tensor that are drawn at most
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,11 @@ def _of_stray(accesses: Sequence[Access], stray: StrayAccess) -> Picture:
     known = {kind: KINDS[kind] for kind in ("not touched", inside, "outside the tensor")}
     outside = (where < 0).any(1) | (where >= last.tensor.shape).any(1)
     count = int(outside.sum())
+    panel = _panel(last.name, last.tensor, [where])
+    if last.tensor.ndim <= 2:
+        panel = replace(panel, box=_frame(where[outside].clip(-BEYOND, np.add(last.tensor.shape, BEYOND - 1))))
     title = f"Program {_short(last)} {last.kind}s {count:,} element{'s' * (count != 1)} outside {last.name}"
-    return Picture(title, known, [_panel(last.name, last.tensor, [where])], _line(last))
+    return Picture(title, known, [panel], _line(last), axes_of(last.tensor.ndim))
 
 
 def _of_wrong(picture: Picture, accesses: Sequence[Access], meter: Meter) -> Picture:
@@ -80,7 +83,7 @@ def _of_wrong(picture: Picture, accesses: Sequence[Access], meter: Meter) -> Pic
     ]
     results = [*picture.panels]
     if len(at) <= 2:
-        results = [replace(picture.panels[0], box=_frame(_places(guilty)))]
+        results = [replace(picture.panels[0], name=guilty.name, box=_frame(_places(guilty)))]
     below = f"{picture.below}Framed: what program {_short(guilty)} stores, which has the first wrong element."
     return replace(picture, kinds=kinds, panels=[*results, *inputs][:5], below=below)
 
