@@ -33,7 +33,7 @@ def draw_cells(picture: Any) -> Figure:
         bare(ax)
         ax.set(xlabel=picture.axes[1], ylabel=picture.axes[0])
         for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_locator(MaxNLocator(5, integer=True))
+            axis.set_major_locator(MaxNLocator(5 if len(axes) < 4 else 2, integer=True))
         if flat:
             ax.set_yticks([])
         if panel.box:
@@ -49,6 +49,24 @@ def draw_cells(picture: Any) -> Figure:
     present = {int(kind) for panel in picture.panels for kind in np.unique(panel.kinds)}
     named = {name: role for n, (name, role) in enumerate(picture.kinds.items()) if n in present}
     figures.legend_below(fig, named)
+    fig.told = ". ".join(f"{panel.name}: {_told(panel, list(picture.kinds))}" for panel in picture.panels)  # type: ignore[attr-defined]
     if picture.below:
         figures.write_below(fig, picture.below)
     return fig
+
+
+def _told(panel: Any, kinds: list[str]) -> str:
+    """What a panel shows, in words: its texts row by row, or where each kind but the commonest one lies."""
+    if len(panel.texts):
+        return "; ".join(f"{r}: {' '.join(text or '·' for text in row)}" for r, row in enumerate(panel.texts))
+    left, right, bottom, top = panel.place
+    height, width = (bottom - top) / panel.kinds.shape[0], (right - left) / panel.kinds.shape[1]
+    said = []
+    for kind in np.unique(panel.kinds[panel.kinds >= 0]):
+        rows, columns = (np.flatnonzero((panel.kinds == kind).any(axis)) for axis in (1, 0))
+        spans = [
+            f"{name} {first + step * at[0]:.0f} to {first + step * (at[-1] + 1) - 1:.0f}"
+            for name, at, first, step in (("rows", rows, top, height), ("columns", columns, left, width))
+        ]
+        said.append(f"{kinds[kind]} in {', '.join(spans)}")
+    return "; ".join(said)

@@ -216,7 +216,7 @@ def _show(fig: Figure, alt: str) -> None:
 
 
 def png(fig: Figure) -> bytes:
-    """The figure as PNG: in a palette where one shows the same, which takes a third of the bytes, else in all colours."""
+    """The figure as PNG: in a palette where that shows the same, in a third of the bytes; else in all colours."""
     drawn, packed = io.BytesIO(), io.BytesIO()
     fig.savefig(drawn, format="png")
     image = PIL.Image.open(drawn).convert("RGB")
@@ -256,6 +256,7 @@ def alternative(fig: Figure) -> str:
         said = "; ".join(filter(None, [*labels, ", ".join(dict.fromkeys(curves))]))
         parts.append(": ".join(filter(None, [_title(ax) if len(panels) > 1 else "", said])))
     parts += [ax.texts[0].get_text() for ax in fig.axes if not ax.axison and ax.texts]
+    parts.append(getattr(fig, "told", ""))
     parts += [legend.get_title().get_text() for legend in fig.legends]
     lines = dict.fromkeys(" ".join(part.split()).rstrip(".") for part in parts)
     return textwrap.shorten(". ".join(filter(None, lines)), ALTERNATIVE, placeholder=" …")

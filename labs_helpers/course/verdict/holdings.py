@@ -51,14 +51,19 @@ def compared(name: str, found: Paths, right: Paths, wrong: Sequence[tuple], clos
             if path in right:
                 pieces = min(len(ranks), COLUMNS, max(right[path].size, 1)) if len(rest) == 1 else 1
                 good = np.broadcast_to(close(path, found[path], right[path]), right[path].shape)
-                row += zip(*(np.array_split(np.ravel(a), pieces) for a in (right[path], found[path], good)), strict=True)
+                row += zip(
+                    *(np.array_split(np.ravel(a), pieces) for a in (right[path], found[path], good)), strict=True
+                )
             else:
                 row.append(None)
         expected.append([_letter(cell[0], letters) if cell else "" for cell in row])
         got.append(row)
         kinds.append([NOTHING if cell is None else 0 if cell[2].all() else SAID.index("wrong") for cell in row])
     said = [
-        ["" if cell is None else mine if kind == 0 else _seen(cell[1], letters) for cell, mine, kind in zip(*rows, strict=True)]
+        [
+            "" if cell is None else mine if kind == 0 else _seen(cell, letters)
+            for cell, mine, kind in zip(*rows, strict=True)
+        ]
         for rows in zip(got, expected, kinds, strict=True)
     ]
     width = max(map(len, kinds))
@@ -78,13 +83,16 @@ def _letter(content: np.ndarray, letters: list[np.ndarray]) -> str:
     return LETTERS[number % len(LETTERS)]
 
 
-def _seen(content: np.ndarray, letters: list[np.ndarray]) -> str:
+def _seen(cell: tuple, letters: list[np.ndarray]) -> str:
+    """What a cell (right, found, which elements are near) that is wrong holds."""
+    right, content, _ = cell
     if content.size and content.dtype.kind == "f" and np.isnan(content).all():
         return NEVER
-    return next((LETTERS[i % len(LETTERS)] for i, one in enumerate(letters) if _same(one, content)), OTHER)
+    number = next((i for i, one in enumerate(letters) if _same(one, content)), None)
+    return OTHER if number is None or _same(right, content) else LETTERS[number % len(LETTERS)]
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
-    if one.shape != other.shape or one.dtype.kind not in "fiub" or other.dtype.kind not in "fiub":
-        return False
+    if one.shape != other.shape or "f" not in one.dtype.kind + other.dtype.kind:
+        return np.array_equal(one, other)
     return bool(np.allclose(one, other, rtol=1e-5, atol=1e-7, equal_nan=True))

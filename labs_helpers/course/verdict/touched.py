@@ -78,13 +78,12 @@ def _of_wrong(picture: Picture, accesses: Sequence[Access], meter: Meter) -> Pic
             loaded.setdefault(one.name, []).append(one)
     kinds = {**picture.kinds, **{kind: KINDS[kind] for kind in ("not touched", "loaded by this program")}}
     first = len(picture.kinds)
-    inputs = [
-        _panel(name, some[0].tensor, list(map(_places, some)), first) for name, some in list(loaded.items())[:3]
-    ]
+    inputs = [_panel(name, some[0].tensor, list(map(_places, some)), first) for name, some in list(loaded.items())[:3]]
     results = [*picture.panels]
     if len(at) <= 2:
         results = [replace(picture.panels[0], name=guilty.name, box=_frame(_places(guilty)))]
-    below = f"{picture.below}Framed: what program {_short(guilty)} stores, which has the first wrong element."
+    framed = " (framed: its stores)" if results[0].box else ""
+    below = f"{picture.below}Program {_short(guilty)} stores the first wrong element{framed}."
     return replace(picture, kinds=kinds, panels=[*results, *inputs][:5], below=below)
 
 

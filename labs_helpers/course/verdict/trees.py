@@ -130,7 +130,9 @@ class Comparison:
 
     def _picture(self, difference: Difference) -> Picture | None:
         """Who holds what, where all leaves are arrays."""
-        found, right = ({p: as_array(leaf) for p, leaf in tree.items()} for tree in (difference.found, difference.right))
+        found, right = (
+            {p: as_array(leaf) for p, leaf in tree.items()} for tree in (difference.found, difference.right)
+        )
         if any(array is None for array in (*found.values(), *right.values())):
             return None
 

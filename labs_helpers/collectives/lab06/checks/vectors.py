@@ -122,8 +122,12 @@ def _contributions(found, ranges) -> Picture:
             expected[rank][chunk] = "Σ" if asked else ""
             wrong = _wrong_element(rank, element, found[rank][element], size, n)
             parts = ",".join(str(part) for part, times in enumerate(wrong.parts) for _ in range(times))
-            got[rank][chunk] = "Σ" if right[rank, element] else NEVER if wrong.said == "never written" else parts or OTHER
-            kinds[rank, chunk] = SAID.index("not asked for" if not asked else "right" if right[rank, element] else "wrong")
+            got[rank][chunk] = (
+                "Σ" if right[rank, element] else NEVER if wrong.said == "never written" else parts or OTHER
+            )
+            kinds[rank, chunk] = SAID.index(
+                "not asked for" if not asked else "right" if right[rank, element] else "wrong"
+            )
     title = f"{int((kinds == SAID.index('wrong')).any(1).sum())} of {size} ranks lack a finished sum"
     below = f"Whose parts are in it; Σ: each rank's once, {NEVER}: never written, {OTHER}: something else."
     return holdings(title, expected, got, kinds, below)
