@@ -78,7 +78,7 @@ STYLE: dict[RcKeyType, Any] = {
 
 # Of a figure's pixels: so many of one colour are an area, whose colour says something; so much (of 255) between the
 # shades of an edge is not seen.
-FILLED, SEEN = 24, 20
+FILLED, SEEN = 64, 24
 ALTERNATIVE = 600  # letters of a text alternative: longer ones are not listened to
 
 
@@ -177,11 +177,12 @@ def legend_below(
     fig.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize="small", handlelength=1.4)
 
 
-def finish(fig: Figure, name: str) -> None:
+def finish(fig: Figure, name: str, place: str | None = None, update: bool = False) -> None:
     """Show the figure as PNG in a notebook, and write `<name>.svg` where LABS_FIGURES names a directory.
 
     The SVG is the same, byte for byte, for the same figure. Outside a notebook nothing is shown. Below it follow the
-    figures of the reader's own machines, where there are any (see beside.py).
+    figures of the reader's own machines, where there are any (see beside.py). place: a name of the output, in which a
+    later figure with update=True takes this one's place.
 
     Raises ValueError for a name that is not a plain file name.
     """
@@ -194,12 +195,12 @@ def finish(fig: Figure, name: str) -> None:
         # Salted with the name, so that ids do not collide when two figures stand in one page.
         with matplotlib.rc_context({"svg.hashsalt": name}):
             fig.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
-    _show(fig, alt=alternative(fig) or name)
+    _show(fig, alternative(fig) or name, display_id=place, update=update)
     for machine, other in getattr(fig, "beside", {}).items():
         finish(other, f"{name}_{machine}")
 
 
-def _show(fig: Figure, alt: str) -> None:
+def _show(fig: Figure, alt: str, **place: Any) -> None:
     # A plain Python process has no notebook to show a figure in, and may have no IPython.
     if "IPython" not in sys.modules:
         return
@@ -209,7 +210,7 @@ def _show(fig: Figure, alt: str) -> None:
     if get_ipython() is None:
         return
     # IPython 7, which Colab has, knows no alt=.
-    display(Image(png(fig), format="png", metadata={"alt": alt}))
+    display(Image(png(fig), format="png", metadata={"alt": alt}), **place)
     # %matplotlib would show a figure of pyplot's a second time at the end of the cell.
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close(fig)
