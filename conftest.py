@@ -13,6 +13,7 @@ pytest_plugins = ["tests.cpu_report", *(["tests.nbval_guard"] if find_spec("nbva
 # What somebody measured on this machine changes no figure of a test, and no test adds to it: this is no folder.
 os.environ["LABS_RECORDS"] = os.devnull
 os.environ.pop("JPY_SESSION_NAME", None)  # nor does a test, started in a notebook, keep its ✓ as that notebook's
+os.environ["LABS_SLIDERS"] = "0"  # of figures, which nobody moves here
 
 # One worker per core: a worker's own threads, and those of the kernels it starts, would only wait for each other.
 if "PYTEST_XDIST_WORKER" in os.environ:

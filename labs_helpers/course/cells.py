@@ -56,6 +56,10 @@ class Cells:
         error = result.error_before_exec or result.error_in_exec
         cell = Cell(text, getattr(result.info, "cell_id", None), error, result.error_before_exec is None)
         self.run = [*self.run[1 - _KEPT :], cell]
+        if (picture := getattr(error, "picture", None)) is not None:  # of a wrong answer, below what is said of it
+            from labs_helpers.draw import cells, figures
+
+            figures.finish(cells.draw_cells(picture), "mistake")
 
     def why_stale(self, name: str, function: Callable) -> str:
         """Why `name` is not what its cell says now: last run, that failed, or defined another name. Else ''."""

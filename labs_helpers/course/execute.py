@@ -23,6 +23,7 @@ def execute(notebook: NotebookNode, cell_timeout: float, on_cell: Callable[[Note
     the error, '' if every cell ran. An interrupt (SIGINT) ends the kernel and is raised as KeyboardInterrupt.
     """
     interrupted = False
+    os.environ["LABS_SLIDERS"] = "0"  # what is executed to be stored or read has a figure in their place
 
     def end_on_interrupt(notebook):
         # nbclient's own handler ends the kernel as well, but then trips over the kernel that is gone.

@@ -18,6 +18,7 @@ from jupyter_server.serverapp import list_running_servers
 from labs_helpers.course.at_kernel_start import watch_from_the_start
 from labs_helpers.course.own_copies import copy_labs
 from labs_helpers.course.reset import reset
+from labs_helpers.draw.alternatives import LABEXTENSIONS
 from labs_helpers.labs import NOTEBOOKS, ROOT
 
 
@@ -60,6 +61,7 @@ def open_jupyterlab(folder: Path) -> None:
         f"--OwnFolderOnly.own={folder.name}",
         f"--OwnFolderOnly.preferred_dir={folder.name}",
         f"--LabApp.default_url=/lab/tree/{quote(folder.name)}",
+        f"--LabApp.extra_labextensions_path={LABEXTENSIONS}",  # figures with their text alternatives
     ]
     os.chdir(folder)
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *root, *options])
