@@ -46,7 +46,8 @@ def commands(readme: str) -> list[list[str]]:
         for line in block.splitlines():
             command, _, comment = line.partition("#")
             words = shlex.split(command)
-            if words[:2] in (["make", "study"], ["make", "mpirun"]) or "mpi_scripts" in command and words[0] != "sbatch":
+            made = words[:2] in (["make", "study"], ["make", "mpirun"])
+            if made or ("mpi_scripts" in command and words[0] != "sbatch"):
                 found.append(words)
             others = comment if not command.strip() else comment.partition("also:")[2]
             for name in re.findall(r"[a-z_]\w*(?:\.\w+)*", others):
