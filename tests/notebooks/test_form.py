@@ -76,7 +76,6 @@ def test_a_link_to_a_file_of_the_course_has_a_target_that_exists(lab):
             assert file.parent == NOTEBOOKS or target.startswith(("../labs_helpers/", "../mpi_scripts/", "../results/"))
 
 
-@pytest.mark.skip(reason="the texts are being rewritten with links; without this line the test is on")
 def test_a_file_of_the_course_is_named_in_a_link(lab):
     unlinked = [
         re.sub(r"python [^`]*", "", LINK.sub("", text)) for text in texts(lab)
