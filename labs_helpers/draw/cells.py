@@ -44,8 +44,8 @@ def draw_cells(picture: Any) -> Figure:
                 ink = text_on(to_hex(colors[panel.kinds[r, c]]).upper())
                 ax.text(c + 0.5, r + 0.5, text, ha="center", va="center", size=9, color=ink)
         if len(panel.texts):
-            ax.set_xticks(np.arange(panel.kinds.shape[1]) + 0.5, range(panel.kinds.shape[1]))
-            ax.set_yticks(np.arange(panel.kinds.shape[0]) + 0.5, range(panel.kinds.shape[0]))
+            ax.set_xticks(np.arange(panel.kinds.shape[1]) + 0.5, list(map(str, range(panel.kinds.shape[1]))))
+            ax.set_yticks(np.arange(panel.kinds.shape[0]) + 0.5, list(map(str, range(panel.kinds.shape[0]))))
     present = {int(kind) for panel in picture.panels for kind in np.unique(panel.kinds)}
     named = {name: role for n, (name, role) in enumerate(picture.kinds.items()) if n in present}
     figures.legend_below(fig, named)

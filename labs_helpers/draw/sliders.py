@@ -28,7 +28,7 @@ def show(name: str, draw: Callable[..., Figure], **values: tuple[Sequence[Any], 
     if shell is None or os.environ.get("LABS_SLIDERS") == "0":
         figures.finish(draw(**first), name)
         return
-    import ipywidgets
+    import ipywidgets  # type: ignore[import-untyped]
     from IPython.display import display
 
     moved = {
