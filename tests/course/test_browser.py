@@ -143,7 +143,7 @@ def test_figures_and_messages_show_in_the_dark_theme(lab):
 
 def test_the_tick_is_still_there_after_a_restart(lab):
     """The summary knows it without the check having run again."""
-    lab.choose("Kernel", "Restart Kernel…")
+    lab.choose("Kernel", "Restart Kernel and Clear Outputs of All Cells…")
     lab.page.locator(".jp-Dialog .jp-mod-accept").click()
     lab.run("setup(").to_contain_text("Lab 00 · ran on")
     lab.run("from labs_helpers.course import predict")
