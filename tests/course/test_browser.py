@@ -91,6 +91,12 @@ class Lab:
         self.expect(prompt).to_have_text(re.compile(r"\[\d+\]:"), timeout=MS)
         return self.expect(self.output(text))
 
+    def choose(self, menu, *items):
+        """An item of a menu, or of a menu in it."""
+        self.page.locator(".lm-MenuBar-itemLabel").get_by_text(menu, exact=True).click()
+        for item in items:
+            self.page.locator(".lm-Menu-itemLabel").get_by_text(item, exact=True).click()
+
     def output(self, text):
         return self.cell(text).locator(".jp-Cell-outputArea")
 
@@ -130,17 +136,14 @@ def test_a_figure_has_alternative_text(lab):
 
 
 def test_figures_and_messages_show_in_the_dark_theme(lab):
-    lab.page.get_by_role("menuitem", name="Settings", exact=True).click()
-    lab.page.get_by_role("menuitem", name="Theme", exact=True).hover()
-    lab.page.get_by_role("menuitem", name="JupyterLab Dark", exact=True).click()
+    lab.choose("Settings", "Theme", "JupyterLab Dark")
     lab.expect(lab.page.locator("body")).to_have_attribute("data-jp-theme-light", "false")
     lab.expect(lab.output(CHECK_ZERO)).to_be_visible()
 
 
 def test_the_tick_is_still_there_after_a_restart(lab):
     """The summary knows it without the check having run again."""
-    lab.page.get_by_role("menuitem", name="Kernel", exact=True).click()
-    lab.page.get_by_role("menuitem", name=re.compile("^Restart Kernel…")).click()
+    lab.choose("Kernel", "Restart Kernel and Clear Outputs of All Cells…")
     lab.page.locator(".jp-Dialog .jp-mod-accept").click()
     lab.run("setup(").to_contain_text("Lab 00 · ran on")
     lab.run("from labs_helpers.course import predict")

@@ -12,6 +12,7 @@ import sys
 import pytest
 from jupyter_client import KernelManager
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from labs_helpers.labs import LABS, ROOT
 from labs_helpers.launch.process import ProcessFailed, run
@@ -48,7 +49,10 @@ def python(tmp_path_factory):
     except ProcessFailed as failed:
         pytest.skip(f"Colab's versions cannot be installed here: {failed.output[-300:]}")
     (packages,) = venv.glob("lib/python*/site-packages")
+    colabs = {canonicalize_name(path.name.split("-")[0]) for path in packages.glob("*.dist-info")}
     for distribution in with_requirements(FROM_HERE).values():
+        if canonicalize_name(distribution.name) in colabs:
+            continue
         for top in {path.parts[0] for path in distribution.files if path.parts[0] not in ("..", "__pycache__")}:
             if not (packages / top).exists():
                 (packages / top).symlink_to(distribution.locate_file(top))
