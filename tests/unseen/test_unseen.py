@@ -1,4 +1,4 @@
-"""Answers that were written before anybody looked at the checks: what is wrong is caught, and its cause is named."""
+"""Test answers that were written without knowledge of the checks: wrong ones are caught, and their cause is named."""
 
 import importlib
 from copy import deepcopy
