@@ -18,7 +18,7 @@ from labs_helpers.launch.leave import end_process
 
 BEAT_S = 0.5
 SILENCE_S = 20.0  # a live rank may be quiet for seconds, while a compiler holds Python's lock; not longer
-PROOF = 2  # so many new heartbeats show that a rank is alive; it may have sent the first before it died
+PROOF = 2  # this many new heartbeats show that a rank is alive; it may have sent the first before it died
 RUNNING, FAILED, OVER, GONE = "running", "failed", "over", "gone"
 
 

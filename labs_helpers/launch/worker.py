@@ -29,7 +29,7 @@ LEAVE_GROUP = (
     "LABS_LEAVE_GROUP"  # set: mpirun kills the group that it made for a rank, and the caller wants to ask first
 )
 OUTPUT_PART = 2 * 2**20  # bytes; three parts at most are kept of what a rank prints
-OTHERS_MAY_FAIL_TOO_S = 0.5  # so that the same error on every rank is reported as such, not as a race's winner
+OTHERS_MAY_FAIL_TOO_S = 0.5  # so that an error on every rank is reported as such, not as the error of the first rank
 
 
 def main() -> None:
@@ -74,7 +74,7 @@ def _call(file: Path) -> bytes:
 
     with file.open("rb") as stream:
         sys.path[:], ranks, hosts, cells = pickle.load(stream)
-        linecache.cache.update(cells)  # notebook cells are no files: tracebacks shall show their lines
+        linecache.cache.update(cells)  # notebook cells are not files, but tracebacks should show their lines
         import cloudpickle
         from mpi4py import MPI
 
@@ -105,7 +105,7 @@ def _print_to(file: Path) -> Callable[[], None]:
     written, is_writing = os.pipe()
     if (child := os.fork()) == 0:
         if os.fork() == 0:
-            os.setpgid(0, 0)  # or else mpirun ends it together with this rank
+            os.setpgid(0, 0)  # otherwise mpirun would end it together with this rank
             for descriptor in (writing, written, 0, 1, 2):
                 os.close(descriptor)
             with suppress(OSError):  # the folder is gone
@@ -225,7 +225,7 @@ def _end_all_ranks(folder: Path, finish_printing: Callable[[], None]) -> None:
     while time.monotonic() < deadline and not all(_ended(file) for file in folder.glob("*.pid")):
         time.sleep(0.01)
     ask_where(folder)
-    finish_printing()  # the error is told; MPI's notice that it aborts would only repeat it
+    finish_printing()  # the error was reported; MPI's notice of the abort would only repeat it
     mpi.COMM_WORLD.Abort(1)
 
 

@@ -76,11 +76,11 @@ def world(timeout: float, limit: float, gpus: bool) -> Iterator[Callable[[str], 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = None
     if gpus:
-        # A task of Slurm may see one GPU alone, which then is number 0.
+        # A Slurm task may see only one GPU, which then has number 0.
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
         torch.cuda.set_device(device)
     else:
-        torch.set_num_threads(1)  # ranks are what shares the cores
+        torch.set_num_threads(1)  # the ranks share the cores
     store, kept_by_torchrun = connect(os.environ, timeout)
     watch = Watch(
         PrefixStore("watch", store.clone()), rank, size, collectives_begun, timeout, limit,
