@@ -24,7 +24,7 @@ CASES = [
 
 
 def made(number, answer, folder):
-    """(the check, the answer as a function)."""
+    """Return (the check, the answer as a function)."""
     one = lab(number)
     exercises = importlib.import_module(f"{one.package}.exercises")
     reference = getattr(exercises, answer.exercise, None)
