@@ -26,11 +26,11 @@ has_triton_3_2 = "$(PYTHON)" -c 'import platform, sys; sys.exit(platform.machine
 newest_tests = $(filter-out $(addprefix tests/,authoring house launch notebooks),$(patsubst %/,%,$(wildcard tests/*/)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab check first-aid clean test-newest soak mpich nbgrader sync refresh new-lab handout grade
+.PHONY: help setup run test lab check progress study mpirun t4 first-aid clean test-newest soak mpich nbgrader site sync refresh new-lab handout grade
 
 help: ## List the targets
 	@echo "Tile to Cluster. make <target>:"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
 	@echo "Variables: PYTHON=python3  PIP_ARGS='options for pip'  VENV=.venv  JOBS=$(JOBS)  PATIENCE=$(PATIENCE)"
 
 setup: $(stamp) ## Make the environment in .venv (a second time does nothing)
@@ -48,6 +48,22 @@ lab: $(stamp) ## Open your own copies of the labs in JupyterLab (RESET=02/3: put
 
 check: $(stamp) ## Say the points of your own copy of LAB=02 on its checks (FILE=notebook: of another file)
 	@$(run_python) -m labs_helpers.grading.at_home "$(LAB)" $(if $(FILE),--file "$(FILE)")
+
+progress: $(stamp) ## Say the points and the state of all labs in my_labs/ (and write my_labs/progress.html)
+	@$(run_python) -m labs_helpers.course.all_labs
+
+study: $(stamp) ## Measure this machine: TOPIC=gemm (ARGS="--quick" for the program, N=2 ranks under torchrun)
+	@$(run_python) -m labs_helpers.launch.start $(if $(N),--ranks $(N)) study "$(TOPIC)" $(ARGS)
+
+mpirun: $(stamp) ## Run SCRIPT=train_2d of mpi_scripts/ on N=4 ranks (ARGS="--dp 2 --tp 2" HOSTS=node1:8,node2:8)
+	@$(run_python) -m labs_helpers.launch.start --ranks $(or $(N),4) $(if $(HOSTS),--hosts "$(HOSTS)") mpirun "$(SCRIPT)" $(ARGS)
+
+t4: $(stamp) ## Add Triton 3.2.0, in .triton-3.2, which compiles for a T4's tensor cores (set-up does it where it finds a T4)
+	@if $(has_triton_3_2); then \
+	  echo "Triton 3.2.0 goes into $(triton_3_2). Your kernels are still run by the Triton in $(VENV)."; \
+	  $(run_python) -m pip install $(PIP_ARGS) --upgrade --target $(triton_3_2) --no-deps triton==3.2.0; \
+	  else echo "Triton 3.2.0 has no wheel for this Python or processor (it needs x86-64 and Python 3.13 or older):" \
+	    "without it nothing compiles for a T4's tensor cores. All else works."; fi
 
 first-aid: $(stamp) ## Say what works on this machine, and how to mend what does not
 	@$(run_python) -m labs_helpers.course.first_aid
@@ -74,8 +90,9 @@ grade: $(stamp) ## Grade LAB=02 SUBMISSIONS=inbox/ in jails, into grades/02 (CLA
 	  if [ $$status != 3 ]; then exit $$status; fi
 
 soak: $(stamp) ## Run the tests that are exhaustive or long (an hour and more)
-	@$(MAKE) --no-print-directory nbgrader || echo "nbgrader could not be installed; its tests are skipped."
-	@$(pytest) -n 2 tests -m soak --timeout=1700; status=$$?; \
+	@for what in nbgrader $(VENV)/.extra-site $(VENV)/.extra-browser; do \
+	  $(MAKE) --no-print-directory $$what || echo "$$what could not be made; its tests are skipped."; done
+	@$(pytest) -n $(JOBS) tests -m soak --timeout=1700; status=$$?; \
 	  if [ $$status = 5 ]; then echo "No test is marked soak yet."; else exit $$status; fi
 
 mpich: ## Make .venv-mpich, an environment with MPICH, in which make soak tries the collectives too
@@ -88,6 +105,14 @@ $(nbgrader)/.set-up:
 	"$(PYTHON)" -m venv $(nbgrader)
 	$(nbgrader)/bin/python -m pip install --quiet $(PIP_ARGS) --constraint constraints.txt nbgrader==0.9.6
 	@touch $@
+
+site: $(VENV)/.extra-site ## Build the site from the executed notebooks, into build/site/html
+	@$(run_python) -m docs.build
+
+# An extra of pyproject.toml, installed into the environment when something asks for it.
+$(VENV)/.extra-%: $(stamp)
+	$(run_python) -m pip install --quiet $(PIP_ARGS) --constraint constraints.txt --editable '.[$*]'
+	@touch "$@"
 
 test-newest: ## Run the kernels' tests under the newest Triton and numpy, in .venv-newest
 	@$(MAKE) --no-print-directory setup VENV=$(newest)
@@ -117,9 +142,5 @@ $(stamp): pyproject.toml setup.py constraints.txt
 	@echo "Setting up $(VENV). This downloads PyTorch, Triton and JupyterLab, once; give it some minutes."
 	"$(PYTHON)" -m venv "$(VENV)"
 	$(run_python) -m pip install $(PIP_ARGS) --constraint constraints.txt --editable '.[test]'
-	@if $(has_triton_3_2); then \
-	  echo "An older Triton goes into $(triton_3_2), beside the one in $(VENV): it compiles for a T4's tensor cores."; \
-	  $(run_python) -m pip install $(PIP_ARGS) --upgrade --target $(triton_3_2) --no-deps triton==3.2.0; \
-	  else echo "Triton 3.2.0 has no wheel for this Python or processor (it needs x86-64 and Python 3.13 or older):" \
-	    "without it nothing compiles for a T4's tensor cores. All else works."; fi
 	@rm -f "$(VENV)"/.set-up-* && touch $@
+	@if nvidia-smi -L 2>/dev/null | grep -q "Tesla T4"; then $(MAKE) --no-print-directory t4; fi

@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]  # the checkout; meaningless where only the package is installed
 NOTEBOOKS = ROOT / "notebooks"
+SOURCES = "https://github.com/tile-to-cluster/tile-to-cluster/blob/main"  # the checkout, for those who have none
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
     mpirun -n 8 python -m mpi4py mpi_scripts/bench_collectives.py
     mpirun -n 16 --hostfile hosts python -m mpi4py mpi_scripts/bench_collectives.py --functions allreduce
-    srun -n 16 python -m mpi4py mpi_scripts/bench_collectives.py --algorithms native ring --out nodes.jsonl
+    srun --mpi=pmix -n 16 python -m mpi4py mpi_scripts/bench_collectives.py --algorithms native ring --out nodes.jsonl
     python mpi_scripts/bench_collectives.py --native-settings 8      # without mpirun; starts 8 ranks per setting
 
 `-m mpi4py` ends all ranks when one fails. With more ranks than cores, add `--oversubscribe` for Open MPI. Each run uses
@@ -22,7 +22,7 @@ from labs_helpers.collectives.cost_model import BUS_FACTOR  # noqa: E402
 from labs_helpers.collectives.interface import ALGORITHMS  # noqa: E402
 from labs_helpers.collectives.race.race import DOCUMENTED, SIZES, race, race_documented  # noqa: E402
 from labs_helpers.launch import program  # noqa: E402
-from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
+from labs_helpers.launch.singleton import leave_nothing, refuse_alone  # noqa: E402
 from labs_helpers.measure.machine import cores_label  # noqa: E402
 from labs_helpers.measure.options import add_out, count, positive  # noqa: E402
 
@@ -41,6 +41,7 @@ def main() -> None:
     from labs_helpers.collectives.race.ping_pong import local_work, ping_pong
 
     comm = MPI.COMM_WORLD
+    refuse_alone(comm.size)
     sizes = [size for size in SIZES if given.smallest <= size <= given.largest]
     records = []
     if given.ping_pong:

@@ -20,7 +20,7 @@ from labs_helpers.collectives.nodes import pretend_nodes  # noqa: E402
 from labs_helpers.collectives.operations import NUMBERS  # noqa: E402
 from labs_helpers.collectives.verify import DTYPES, SIZES, verify  # noqa: E402
 from labs_helpers.launch import program  # noqa: E402
-from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
+from labs_helpers.launch.singleton import leave_nothing, refuse_alone  # noqa: E402
 from labs_helpers.measure.options import count  # noqa: E402
 
 
@@ -51,6 +51,7 @@ def main() -> int:
     from mpi4py import MPI
 
     comm, functions = MPI.COMM_WORLD, options.functions
+    refuse_alone(comm.size)
     left_out = ()
     if options.ranks_per_node:
         pretend_nodes(comm, options.ranks_per_node)

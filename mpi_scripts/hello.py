@@ -2,7 +2,7 @@
 
 mpirun -n 4 python mpi_scripts/hello.py
 mpirun -n 8 --hostfile hosts python mpi_scripts/hello.py --barrier
-srun -n 8 python mpi_scripts/hello.py
+srun --mpi=pmix -n 8 python mpi_scripts/hello.py
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from labs_helpers.launch import program  # noqa: E402
-from labs_helpers.launch.singleton import leave_nothing  # noqa: E402
+from labs_helpers.launch.singleton import leave_nothing, refuse_alone  # noqa: E402
 
 
 def main() -> None:
@@ -24,6 +24,7 @@ def main() -> None:
     from mpi4py import MPI  # after the options: --help needs no MPI
 
     comm = MPI.COMM_WORLD
+    refuse_alone(comm.size)
     for turn in range(comm.size):
         if turn == comm.rank:
             library = MPI.Get_library_version().split(",")[0].splitlines()[0]

@@ -14,6 +14,7 @@ VARIES = "nbval-ignore-output"  # tag of a cell whose output depends on the mach
 _SET_UP = """try:
     from labs_helpers.course import setup
 except ModuleNotFoundError:  # on Colab the course is fetched first
+    print("Fetching the course from GitHub …", flush=True)
     %pip install -q --no-deps git+{address}
     from labs_helpers.course import setup
 setup("{number}")"""

@@ -24,7 +24,7 @@ def _text(folder: Path, lab: Lab) -> str:
         (f"{lab.package}.{folder.name}.{file.stem}", file.stem.partition("_")[2]) for file in folder.glob("ex*_*.py")
     ]
     if folder.name == "checks":
-        imported.append(("labs_helpers.course.scoreboard", "summary"))
+        imported.append(("labs_helpers.course.lab_summary", "summary"))
     names, gone = _listed(sorted(name for _, name in imported)), ""
     if lab.retired:
         imported.append(("labs_helpers.course.retired", "retired_in"))

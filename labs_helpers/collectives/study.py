@@ -123,7 +123,9 @@ def main(arguments=None) -> None:
     sizes, seconds, turns = (QUICK_SIZES, 0.03, 1) if given.quick else (SIZES, 0.06, 3)
     turns = given.turns or turns
     records = []
-    for ranks in given.ranks or ((8,) if given.quick else (2, 4, 8)):
+    numbers = given.ranks or ((8,) if given.quick else (2, 4, 8))
+    for place, ranks in enumerate(numbers, start=1):
+        print(f"[{place}/{len(numbers)}] {ranks} ranks: {', '.join(given.functions)}", flush=True)
         got = measure(ranks, given.functions, sizes, seconds, turns=turns, every_setting=not given.default_only)
         records += got
         print(f"{ranks} ranks: ", end="")

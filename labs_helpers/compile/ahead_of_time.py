@@ -40,7 +40,7 @@ SHARED_LIMIT = {  # for GPUs that the datasheet lacks; remove a line when its GP
     "gfx90a": 64 * KIB,  # AMD Instinct MI200 Instruction Set Architecture, LDS of a compute unit
 } | {entry.architecture: entry.shared_bytes_per_block for entry in DATASHEET.values()}
 
-# Triton 3.3 and newer compile tl.dot for Turing without its tensor cores; `make setup` puts 3.2.0 here.
+# Triton 3.3 and newer compile tl.dot for Turing without its tensor cores; `make t4` puts 3.2.0 here.
 TRITON_3_2 = Path(__file__).resolve().parents[2] / ".triton-3.2"
 
 

@@ -43,7 +43,7 @@ COLUMNS = (
 )
 WITHOUT_TRITON_3_2 = (
     "sm_75 is compiled by this Triton, which may not use a T4's tensor cores: "
-    "3.2.0 is not installed beside the environment (make setup does it)."
+    "3.2.0 is not installed beside the environment (make t4 installs it)."
 )
 PRINTED = ("sm_75", "sm_80", "sm_90", "sm_100", "gfx942")
 

@@ -1,9 +1,9 @@
 """How a lab talks to a student: set-up, exercises and their checks, hints, predictions, the summary."""
 
 from labs_helpers.course.lab_setup import setup
+from labs_helpers.course.lab_summary import summary
 from labs_helpers.course.measured import measured_here
 from labs_helpers.course.prediction import predict
 from labs_helpers.course.revealed import reveal
-from labs_helpers.course.scoreboard import summary
 
 __all__ = ["measured_here", "predict", "reveal", "setup", "summary"]

@@ -37,12 +37,13 @@ def read(node: ast.Module) -> set[str]:
     for statement in node.body:
         simple = isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr)
         binds = bound(ast.Module([statement], []))
-        found |= _referenced(statement) - own - (set() if simple else binds)
+        found |= referenced(statement) - own - (set() if simple else binds)
         own |= binds
     return found
 
 
-def _referenced(statement: ast.stmt) -> set[str]:
+def referenced(statement: ast.stmt) -> set[str]:
+    """The names of the notebook that a statement reads, inside its functions too."""
     tables = [symtable.symtable(ast.unparse(statement), "cell", "exec")]
     found = {one.get_name() for one in tables[0].get_symbols() if one.is_referenced()}
     while tables := [inner for table in tables for inner in table.get_children()]:

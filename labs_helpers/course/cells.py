@@ -56,6 +56,10 @@ class Cells:
         error = result.error_before_exec or result.error_in_exec
         cell = Cell(text, getattr(result.info, "cell_id", None), error, result.error_before_exec is None)
         self.run = [*self.run[1 - _KEPT :], cell]
+        if (picture := getattr(error, "picture", None)) is not None:  # of a wrong answer, below what is said of it
+            from labs_helpers.draw import cells, figures
+
+            figures.finish(cells.draw_cells(picture), "mistake")
 
     def why_stale(self, name: str, function: Callable) -> str:
         """Why `name` is not what its cell says now: last run, that failed, or defined another name. Else ''."""
@@ -68,6 +72,10 @@ class Cells:
             return f"the cell above did not {how}: {_told(cell.error)}{_line_of(cell)}\n{left}"
         other = self.renamed(name) if name not in cell.defines else ""
         return f"the cell above defines `{other}`, which has to be called `{name}`.\n{left}" if other else ""
+
+    def texts(self, function: Callable | None = None) -> list[str]:
+        """The cells that this kernel has run, behind the one that defined `function`: it may not be among them yet."""
+        return ([_text_of(function)] if function else []) + [cell.text for cell in self.run if cell.ran]
 
     def latest_of(self, name: str) -> Cell | None:
         """The last cell that was to define `name`."""

@@ -1,6 +1,7 @@
 """Execute one notebook from top to bottom in a kernel of its own."""
 
 import asyncio
+import os
 import re
 import signal
 import tempfile
@@ -22,6 +23,7 @@ def execute(notebook: NotebookNode, cell_timeout: float, on_cell: Callable[[Note
     the error, '' if every cell ran. An interrupt (SIGINT) ends the kernel and is raised as KeyboardInterrupt.
     """
     interrupted = False
+    os.environ["LABS_SLIDERS"] = "0"  # what is executed to be stored or read has a figure in their place
 
     def end_on_interrupt(notebook):
         # nbclient's own handler ends the kernel as well, but then trips over the kernel that is gone.
@@ -46,7 +48,7 @@ def execute(notebook: NotebookNode, cell_timeout: float, on_cell: Callable[[Note
         log = Path(folder, "kernel.log")
         try:
             with log.open("wb") as file:
-                client.execute(stdout=file, stderr=file)
+                client.execute(stdout=file, stderr=file, env=_headless())
         except CellTimeoutError:
             return f"it ran longer than {cell_timeout:g} s"
         except CellExecutionError as error:
@@ -58,6 +60,11 @@ def execute(notebook: NotebookNode, cell_timeout: float, on_cell: Callable[[Note
         except RuntimeError as error:
             return f"its kernel did not start: {error}\n{_end(log.read_text(errors='replace'))}".strip()
     return ""
+
+
+def _headless() -> dict[str, str]:
+    """Without the notebook of JupyterLab that `make run` may have been started from: its progress is another's."""
+    return {name: value for name, value in os.environ.items() if name != "JPY_SESSION_NAME"}
 
 
 def _end(text: str) -> str:

@@ -7,18 +7,22 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from labs_helpers.compile.source import plain, reachable, source_of
+from labs_helpers.course.answer_code import key_of
 from labs_helpers.course.cells import CELLS, running_shell
+from labs_helpers.course.kept import keep_right
 from labs_helpers.course.scoreboard import OPEN, RIGHT, SCORES, WRONG
 from labs_helpers.course.skipping import skip_cells
 from labs_helpers.course.stub import BEGIN, attempted, still_open
 from labs_helpers.course.time_limit import TimeLimit, limit_each
 from labs_helpers.course.verdict.errors import describe_error, files_of
+from labs_helpers.course.verdict.picture import picture_of
+from labs_helpers.course.verdict.touched import CALLS, with_touched
 from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.course.withheld import StillOpen, Withheld
 from labs_helpers.course.wrap import wrap
@@ -63,13 +67,15 @@ class Exercise:
             for line in self._trials(student):
                 print(f"{RIGHT} {line}")
         except (Exception, KeyboardInterrupt, SystemExit) as error:
-            raise self._wrong(plain(student).__name__, _judged(student, error)) from None
+            shown = not GRADING and running_shell() is not None
+            raise self._wrong(plain(student).__name__, _judged(student, error, shown)) from None
         SCORES.status[self.id] = RIGHT
         print(f"{RIGHT} {self.id} passed: {self.points} of {self.points} points")
         if SCORES.passed.get(self.id) is student:
             name = plain(student).__name__
             print(f"  This is the `{name}` of the last check: if you have changed its cell, run the cell first.")
         SCORES.passed[self.id] = student
+        keep_right(self.id, key_of(plain(student).__name__, CELLS.texts(student), SCORES.others(self.id)))
         return student
 
     def verify(self, student) -> list[str]:
@@ -79,14 +85,14 @@ class Exercise:
             raise wrong
         return lines
 
-    def tried(self, student) -> tuple[list[str], Wrong | None]:
-        """The lines of the cases that are right, and what is wrong with the one after them."""
+    def tried(self, student, pictured: bool = False) -> tuple[list[str], Wrong | None]:
+        """The lines of the cases that are right, and what is wrong with the one after them; with its picture, too."""
         lines: list[str] = []
         try:
             for line in self._trials(student):
                 lines.append(line)
         except (Exception, TimeLimit, SystemExit) as error:
-            wrong = _judged(student, error)
+            wrong = _judged(student, error, pictured)
             wrong.__cause__ = error
             return lines, wrong
         return lines, None
@@ -149,7 +155,7 @@ class Exercise:
         if self.reference is not None:
             _bind(name, self.reference)
             rest = f"\nThe lab goes on with the reference: `{name}` is bound to it until this check passes."
-        return Wrong(f"{self.id} {self.title}", f"{wrong}{rest}")
+        return Wrong(f"{self.id} {self.title}", f"{wrong}{rest}", picture=wrong.picture)
 
 
 def exercise(id: str, title: str, *, points: int, minutes: int, reference=None, kernel: bool = False):
@@ -171,13 +177,17 @@ def exercise(id: str, title: str, *, points: int, minutes: int, reference=None, 
     return register
 
 
-def _judged(student, error: BaseException) -> Wrong:
-    """`error`, raised while `student` was tried, as a Wrong, with what is unfinished in the answer."""
+def _judged(student, error: BaseException, pictured: bool) -> Wrong:
+    """`error`, raised while `student` was tried, as a Wrong, with what is unfinished in the answer, and a picture."""
     if isinstance(error, StillOpen) and not _in_answer(student, error):
         return Wrong("", "this is not right, and the check cannot say more: it would need a reference")
     wrong = describe_error(student, error)
-    places = still_open(student)
-    return Wrong(wrong.case, f"{wrong.message}\n`...` still stands in {', '.join(places)}.") if places else wrong
+    if places := still_open(student):
+        wrong = Wrong(wrong.case, f"{wrong.message}\n`...` still stands in {', '.join(places)}.")
+    with suppress(Exception):  # a verdict without a picture is better than none
+        wrong.picture = with_touched(picture_of(error), error) if pictured else None
+    CALLS.clear()
+    return wrong
 
 
 def _in_answer(student, error: BaseException) -> bool:

@@ -8,18 +8,20 @@ from jinja2 import Template
 
 RESULT = "lab_run"  # in an executed notebook's metadata: how it went
 
-PAGE = Template(
-    """<!doctype html>
+HEAD = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Tile to Cluster: the labs</title>
 <style>
   :root { color-scheme: light dark; }
   body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
   pre { overflow-x: auto; border-left: 3px solid #d55e00; padding-left: 1rem; }
   img { width: 18rem; max-width: 100%; margin: .3rem; background: #fff; border-radius: 4px; }
 </style>
+"""
+PAGE = Template(
+    HEAD
+    + """<title>Tile to Cluster: the labs</title>
 <h1>The labs</h1>
 {% for result in results %}
 <h2>{{ result.title or result.lab }}</h2>

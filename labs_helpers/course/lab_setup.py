@@ -15,6 +15,7 @@ from labs_helpers import labs
 from labs_helpers.course.at_kernel_start import watch_from_the_start
 from labs_helpers.course.cells import watch
 from labs_helpers.course.scoreboard import SCORES
+from labs_helpers.labs import SOURCES
 from labs_helpers.launch import singleton
 from labs_helpers.launch.process import run
 
@@ -25,7 +26,7 @@ WITH_RANKS = {"collectives", "tensor_parallel", "data_parallel"}
 # Topics whose students write kernels.
 WITH_KERNELS = {"first_kernels", "gemm", "attention"}
 # Colab is itself what these do.
-NOT_ON_COLAB = {"jupyterlab", "nbclient", "nbconvert", "nbval"}
+NOT_ON_COLAB = {"jupyter-server", "jupyterlab", "nbclient", "nbconvert", "nbval"}
 
 
 def setup(lab: str | int) -> None:
@@ -54,6 +55,8 @@ def setup(lab: str | int) -> None:
     SCORES.lab = known.number
     here = machine.this_machine()
     print(f"Lab {known.number} · ran on {here}")
+    if "COLAB_RELEASE_TAG" in os.environ:
+        print(f"Links to files of the course open in JupyterLab; here, find them at {SOURCES}")
     if here.tensor_core_warning:
         print(here.tensor_core_warning)
 
@@ -89,11 +92,17 @@ def missing_requirements() -> list[str]:
     return missing
 
 
+def _name_of(requirement: str) -> str:
+    return re.match(r"[\w-]+", requirement)[0]
+
+
 def complete_colab() -> None:
     """Installs the missing requirements with every package of COLABS_OWN held at the version that is there."""
-    missing = [text for text in missing_requirements() if re.match(r"[\w-]+", text)[0] not in NOT_ON_COLAB]
+    missing = [text for text in missing_requirements() if _name_of(text) not in NOT_ON_COLAB]
     if not missing:
         return
+    names = ", ".join(re.match(r"[\w-]+", text)[0] for text in missing)
+    print(f"Installing, once per machine, in about a minute: {names} …", flush=True)
     held = []
     for name in COLABS_OWN:
         try:
@@ -101,6 +110,7 @@ def complete_colab() -> None:
         except importlib.metadata.PackageNotFoundError:
             continue
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        print(f"Installing {', '.join(map(_name_of, missing))}, once on this machine: about a minute.", flush=True)
         constraints.write("\n".join(held))
         constraints.flush()
         run(

@@ -1,17 +1,24 @@
 """Work on your own copies of the labs: python -m labs_helpers.course.my_labs [--reset 02/3]
 
-Copies the labs to my_labs/, never over a file that is there, and opens JupyterLab in it. With --reset it puts
-the stub of one exercise back instead.
+Copies the labs to my_labs/, never over a file that is there, and opens JupyterLab, which shows the course's own files
+too, read-only. Where it is open already, says its address. With --reset it puts the stub of one exercise back instead.
 """
 
 import argparse
 import os
 import sys
+import webbrowser
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote
+from urllib.request import urlopen
+
+from jupyter_server.serverapp import list_running_servers
 
 from labs_helpers.course.at_kernel_start import watch_from_the_start
 from labs_helpers.course.own_copies import copy_labs
 from labs_helpers.course.reset import reset
+from labs_helpers.draw.alternatives import LABEXTENSIONS
 from labs_helpers.labs import NOTEBOOKS, ROOT
 
 
@@ -38,13 +45,38 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def open_jupyterlab(folder: Path) -> None:
-    """Become JupyterLab, in `folder`, with this environment's kernel and programs (mpirun)."""
+    """Become JupyterLab, which opens `folder`, with this environment's kernel and programs (mpirun). Its root is the
+    folder above, where the sources are that the labs link to."""
+    if address := running_at(folder):
+        print(f"JupyterLab runs already: {address}", flush=True)
+        webbrowser.open(address)
+        return
     watch_from_the_start()
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     root = ["--allow-root"] if os.geteuid() == 0 else []
+    options = [
+        f"--ServerApp.root_dir={folder.parent}",
+        "--ServerApp.contents_manager_class=labs_helpers.course.read_only.OwnFolderOnly",
+        f"--OwnFolderOnly.own={folder.name}",
+        f"--OwnFolderOnly.preferred_dir={folder.name}",
+        f"--LabApp.default_url=/lab/tree/{quote(folder.name)}",
+        f"--LabApp.extra_labextensions_path={LABEXTENSIONS}",  # figures with their text alternatives
+    ]
     os.chdir(folder)
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *root])
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *root, *options])
+
+
+def running_at(folder: Path) -> str:
+    """The address of a JupyterLab that was opened for `folder` before and answers; '' where there is none."""
+    for server in list_running_servers():
+        if Path(server["root_dir"]) != folder.parent.resolve():
+            continue
+        token = f"token={server['token']}" if server["token"] else ""
+        with suppress(OSError):  # another machine's, with the same home
+            urlopen(f"{server['url']}api/status?{token}", timeout=5).close()
+            return f"{server['url']}lab/tree/{quote(folder.name)}?{token}".rstrip("?")
+    return ""
 
 
 if __name__ == "__main__":

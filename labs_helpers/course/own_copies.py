@@ -99,13 +99,16 @@ def read(path: Path) -> NotebookNode:
 
 
 def write(notebook: NotebookNode, target: Path) -> None:
+    write_text(nbformat.writes(notebook) + "\n", target)
+
+
+def write_text(text: str, target: Path) -> None:
     """Write the whole file or, when the disk is full or somebody interrupts, leave the old one."""
-    text = nbformat.writes(notebook)
     target.parent.mkdir(parents=True, exist_ok=True)
     descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}", suffix=".part")
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.write(text)
             file.flush()
             os.fsync(descriptor)
         os.chmod(part, target.stat().st_mode if target.exists() else 0o644)

@@ -3,9 +3,62 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict, dataclass
 
-from labs_helpers.course.scoreboard import SCORES, Prediction
+from labs_helpers.course.kept import keep_prediction
+from labs_helpers.course.scoreboard import SCORES
 from labs_helpers.course.wrap import wrap
+
+
+@dataclass
+class Prediction:
+    """A number given before a measurement, `value`, and the one that was found, `answer`; None while there is none."""
+
+    question: str
+    value: float | None = None
+    answer: float | None = None
+    unit: str = ""
+    on: str = ""
+
+    def found(self, answer: float, unit: str = "", on: str = "") -> None:
+        """Keeps what was found for the summary, and prints it beside what was predicted:
+
+            sectors down a column: you said 64; it is 32 (2 times too high)
+
+        answer: in the unit of the question. unit: written behind both numbers, such as '%' or ' kB'. on: the machine,
+        where it is not this one: 'on NVIDIA H200 it is 1.9'.
+        """
+        self.answer, self.unit, self.on = float(answer), unit, on
+        keep_prediction(SCORES.lab, self.question, asdict(self))
+        print(f"{self.question}: {self}")
+
+    def __str__(self) -> str:
+        """'you said 64; it is 32 (2 times too high)', or what there is of it."""
+        said = "no prediction" if self.value is None else f"you said {_number(self.value)}{self.unit}"
+        if self.answer is None:
+            return said
+        it_is = f"{f'on {self.on} ' * bool(self.on)}it is {_number(self.answer)}{self.unit}"
+        if self.value is None:
+            return it_is
+        if _number(self.value) == _number(self.answer):
+            return f"{said}, and {it_is}"
+        return f"{said}; {it_is}{_off(self.value, self.answer)}"
+
+
+def _number(x: float) -> str:
+    """Three digits and more of a number: 2,048, 0.333, 1.5e+09."""
+    return f"{x:,.0f}" if x == int(x) and abs(x) < 1e9 else f"{x:,.0f}" if 1000 <= abs(x) < 1e9 else f"{x:.3g}"
+
+
+def _off(said: float, right: float) -> str:
+    """' (2 times too high)', where both are positive and that far apart."""
+    if said <= 0 or right <= 0:
+        return ""
+    ratio = max(said / right, right / said)
+    if ratio < 1.1:
+        return " (close)"
+    times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
+    return f" ({times} times too {'high' if said > right else 'low'})"
 
 
 class _Short:
@@ -41,6 +94,7 @@ def predict(question: str, value: float | None) -> Prediction:
         if not math.isfinite(value):
             raise NotFinite(f"predict({question!r}, …) takes a finite number, not {value!r}")
     prediction = SCORES.predictions[question] = Prediction(question, value)
+    keep_prediction(SCORES.lab, question, asdict(prediction))
     print(
         f"○ {question}: no prediction yet; put your number in place of None"
         if value is None

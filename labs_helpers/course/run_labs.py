@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from labs_helpers.course.execute import execute
 from labs_helpers.course.index_page import RESULT, Result, write_index
+from labs_helpers.draw.alternatives import with_alternatives
 from labs_helpers.labs import LABS, lab
 
 # A row of a table keeps its line, and the table scrolls: on a phone numbers would break in the middle.
@@ -97,7 +98,7 @@ def run_lab(path: Path, out: Path, cell_timeout: float) -> Result:
 def to_html(notebook: NotebookNode, title: str) -> str:
     """A page that needs no network, but for formulae, which stay LaTeX without one."""
     exporter = HTMLExporter(embed_images=True, require_js_url="")
-    page, _ = exporter.from_notebook_node(notebook, resources={"metadata": {"name": title}})
+    page, _ = exporter.from_notebook_node(with_alternatives(notebook), resources={"metadata": {"name": title}})
     return page.replace("</head>", f"{TABLES_SCROLL}</head>", 1)
 
 

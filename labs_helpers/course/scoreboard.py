@@ -1,64 +1,21 @@
-"""What happened in this notebook so far: exercises, reveals, predictions."""
+"""What happened in this notebook so far: exercises, reveals, predictions; and how points are counted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from labs_helpers.course.wrap import wrap
-from labs_helpers.labs import retired
-
 OPEN, RIGHT, WRONG, RETIRED = "○", "✓", "✗", "–"
-PREDICTION_POINTS = 5
 
 
-@dataclass
-class Prediction:
-    """A number given before a measurement, `value`, and the one that was found, `answer`; None while there is none."""
+def points_of(most: float, state: str, passed: int = 0, cases: int | None = None) -> float:
+    """The points of an answer, of at most `most`: in the notebook, in `make progress`, `make check` and grading alike.
 
-    question: str
-    value: float | None = None
-    answer: float | None = None
-    unit: str = ""
-    on: str = ""
-
-    def found(self, answer: float, unit: str = "", on: str = "") -> None:
-        """Keeps what was found for the summary, and prints it beside what was predicted:
-
-            sectors down a column: you said 64; it is 32 (2 times too high)
-
-        answer: in the unit of the question. unit: written behind both numbers, such as '%' or ' kB'. on: the machine,
-        where it is not this one: 'on NVIDIA H200 it is 1.9'.
-        """
-        self.answer, self.unit, self.on = float(answer), unit, on
-        print(f"{self.question}: {self}")
-
-    def __str__(self) -> str:
-        """'you said 64; it is 32 (2 times too high)', or what there is of it."""
-        said = "no prediction" if self.value is None else f"you said {_number(self.value)}{self.unit}"
-        if self.answer is None:
-            return said
-        it_is = f"{f'on {self.on} ' * bool(self.on)}it is {_number(self.answer)}{self.unit}"
-        if self.value is None:
-            return it_is
-        if _number(self.value) == _number(self.answer):
-            return f"{said}, and {it_is}"
-        return f"{said}; {it_is}{_off(self.value, self.answer)}"
-
-
-def _number(x: float) -> str:
-    """Three digits and more of a number: 2,048, 0.333, 1.5e+09."""
-    return f"{x:,.0f}" if x == int(x) and abs(x) < 1e9 else f"{x:,.0f}" if 1000 <= abs(x) < 1e9 else f"{x:.3g}"
-
-
-def _off(said: float, right: float) -> str:
-    """' (2 times too high)', where both are positive and that far apart."""
-    if said <= 0 or right <= 0:
-        return ""
-    ratio = max(said / right, right / said)
-    if ratio < 1.1:
-        return " (close)"
-    times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
-    return f" ({times} times too {'high' if said > right else 'low'})"
+    RIGHT: all. WRONG: the share that `passed` of `cases` are, rounded to 0.1; at least one case is wrong, whatever
+    number was told. Nothing where the number of cases is not known, and for OPEN.
+    """
+    if state == RIGHT:
+        return most
+    return round(most * min(passed, cases - 1) / cases, 1) if state == WRONG and cases else 0.0
 
 
 @dataclass
@@ -81,37 +38,9 @@ class Scoreboard:
         chosen = [e for key, e in self.exercises.items() if lab is None or key.startswith(f"{lab}/")]
         return sorted(chosen, key=lambda e: [int(part) for part in e.id.split("/")])
 
+    def others(self, id: str) -> set[str]:
+        """The names of the answers of the same lab's other exercises."""
+        return {e.trial.__name__ for e in self.of(id.partition("/")[0]) if e.id != id}
+
 
 SCORES = Scoreboard()
-
-
-def summary() -> None:
-    """Prints the lab's exercises with their state and points, and what is still open."""
-    exercises = SCORES.of_lab()
-    earned = total = 0
-    for exercise in exercises:
-        state = SCORES.status.get(exercise.id, OPEN)
-        points = exercise.points if state == RIGHT else 0
-        note = "  (reference revealed before an attempt)" if exercise.id in SCORES.revealed else ""
-        if exercise.id not in SCORES.status:
-            note += "  (its check has not run since this kernel started)"
-        print(f"{state} {exercise.id}  {exercise.title:<34} {points:>3} / {exercise.points}{note}")
-        earned, total = earned + points, total + exercise.points
-    for gone in retired(SCORES.lab):
-        print(wrap(f"{RETIRED} {gone}"))
-    if SCORES.predictions:
-        given = sum(p.value is not None for p in SCORES.predictions.values())
-        points = PREDICTION_POINTS * given // len(SCORES.predictions)
-        print(
-            f"{RIGHT if given == len(SCORES.predictions) else OPEN}       "
-            f"{'predictions given':<34} {points:>3} / {PREDICTION_POINTS}  ({given} of {len(SCORES.predictions)})"
-        )
-        for prediction in SCORES.predictions.values():
-            if prediction.value is not None and prediction.answer is not None:
-                print(f"          {prediction.question}: {prediction}")
-        earned, total = earned + points, total + PREDICTION_POINTS
-    print(f"{'':8}{'':<34} {earned:>3} / {total} points")
-    unfinished = [e.id for e in exercises if SCORES.status.get(e.id, OPEN) != RIGHT]
-    print("All done." if not unfinished else "Open: " + ", ".join(unfinished))
-    if any(e.id not in SCORES.status for e in exercises):
-        print("A restart forgets each ✓ and none of your code: Run All brings them back, as the checks run.")

@@ -13,9 +13,8 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labs_helpers.course.scoreboard import OPEN, RETIRED, RIGHT, WRONG
+from labs_helpers.course.scoreboard import OPEN, RETIRED, RIGHT, WRONG, points_of
 from labs_helpers.course.wrap import wrap
-from labs_helpers.grading.cases import partial_points
 from labs_helpers.grading.own_process import in_a_process
 from labs_helpers.grading.reading import submission
 from labs_helpers.grading.reading.lab_imports import imports_of, used_by
@@ -144,11 +143,11 @@ def _row(chosen: Lab, answer: Answer, imports: list[str]) -> Row:
     found = in_a_process(chosen, job | {"before": list(answer.before), "source": answer.source})
     passed = len(found["lines"])
     if found["status"] == "right":
-        return Row(RIGHT, answer.shipped.points, passed, passed)
+        return Row(RIGHT, points_of(answer.shipped.points, RIGHT), passed, passed)
     cases = in_a_process(chosen, {"exercise": answer.shipped.id}).get("cases") if passed else None
     message = f"the check itself failed: {found['message']}" if found["status"] == "failed" else found["message"]
     counted = 0 if found["status"] == "timeout" else passed  # as in grading
-    return Row(WRONG, partial_points(answer.shipped.points, counted, cases), passed, cases, message)
+    return Row(WRONG, points_of(answer.shipped.points, WRONG, counted, cases), passed, cases, message)
 
 
 if __name__ == "__main__":

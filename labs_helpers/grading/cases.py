@@ -1,4 +1,4 @@
-"""The course's own answers: their text, the number of cases in their check, and the points for some of the cases."""
+"""The course's own answers: their text, and the number of cases in a check."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from typing import Any
 
 from labs_helpers.course.stub import cell_of
 from labs_helpers.labs import Lab
-
-
-def partial_points(most: float, passed: int, cases: int | None) -> float:
-    """Return the points of a wrong answer, rounded to 0.1: of `most` points, the share `passed` of `cases`. At least
-    one case counts as wrong. Nothing if the number of cases is unknown."""
-    return round(most * min(passed, cases - 1) / cases, 1) if cases else 0.0
 
 
 def cases_in_all(lab: Lab, exercise: str) -> int | None:

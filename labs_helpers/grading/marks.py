@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labs_helpers.grading.cases import partial_points
+from labs_helpers.course import scoreboard
 from labs_helpers.grading.course_answers import CourseAnswer
 from labs_helpers.grading.jails.bubblewrap import LIMITS, Limits
 from labs_helpers.grading.jails.memory import MEMORY
@@ -93,4 +93,6 @@ def _partly(mark: Mark, found: Verdict, course_answer: CourseAnswer | None) -> M
         cases = f"{len(mark.cases)} of {len(course_answer.cases)} cases"
         what = f"right in {cases} of its check, and for no input that it does not show"
         return replace(_flagged(mark, HIDDEN), reason=what)
-    return replace(mark, points=partial_points(mark.most, len(mark.cases), len(course_answer.cases)))
+    return replace(
+        mark, points=scoreboard.points_of(mark.most, scoreboard.WRONG, len(mark.cases), len(course_answer.cases))
+    )

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from labs_helpers.launch import silence
 from labs_helpers.launch.failure import RanksFailed
 from labs_helpers.launch.process import ProcessFailed
 
@@ -48,7 +49,9 @@ def run(main: Callable[[], int | None]) -> None:
     """
     _timers.append(None)
     try:
-        if status := main():
+        with silence.told():
+            status = main()
+        if status:
             sys.exit(status)
     except KeyboardInterrupt:
         fail("interrupted", INTERRUPTED)

@@ -40,6 +40,13 @@ def leave_nothing() -> None:
         os.environ[name] = _set[name] = folder
 
 
+def refuse_alone(size: int) -> None:
+    """OSError where srun has started several tasks of this program and each has an MPI of its own. size: this MPI's."""
+    tasks = int(os.environ.get("SLURM_STEP_NUM_TASKS", 1))
+    if size == 1 < tasks and "OMPI_COMM_WORLD_SIZE" not in os.environ:
+        raise OSError(f"srun started {tasks} tasks, but MPI did not join them: try srun --mpi=pmix")
+
+
 def environment() -> dict[str, str]:
     """Return this process's environment without the variables of `leave_nothing`, because ranks have their own
     folders."""

@@ -9,7 +9,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from labs_helpers.course import cells
 from labs_helpers.course.at_kernel_start import watch_from_the_start
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.scoreboard import SCORES, summary
+from labs_helpers.course.lab_summary import summary
+from labs_helpers.course.scoreboard import SCORES
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.wrap import wrap
 
@@ -29,7 +30,8 @@ def run(monkeypatch, capsys):
         monkeypatch.setattr(SCORES, field, {})
     monkeypatch.setattr(SCORES, "revealed", set())
     monkeypatch.setattr(cells, "CELLS", cells.Cells())
-    monkeypatch.setattr("labs_helpers.course.exercise.CELLS", cells.CELLS)
+    for module in ("exercise", "lab_summary"):
+        monkeypatch.setattr(f"labs_helpers.course.{module}.CELLS", cells.CELLS)
     shell = InteractiveShell()
     shell.history_manager.enabled = False
     shell._showtraceback = lambda kind, error, lines: print("\n".join(lines))

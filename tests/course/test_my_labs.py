@@ -1,5 +1,11 @@
+import json
 import os
+import socket
+import subprocess
+import sys
 from unittest import mock
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import nbformat
 import pytest
@@ -11,6 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from labs_helpers.course import my_labs, own_copies
 from labs_helpers.course.own_copies import copy_labs
 from labs_helpers.course.reset import put_back, reset
+from tests.processes import eventually, started
 
 
 def exercise(number, source):
@@ -243,3 +250,85 @@ def test_command(folders, capsys):
     assert my_labs.main([*options, "--reset", "02/7"]) == 1 and "It has: 02/1" in capsys.readouterr().err
     assert my_labs.main(["--labs", str(mine / "none"), "--copy-only"]) == 1
     assert "there is no lab" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """(address, token, root) of the JupyterLab that `make lab` opens, which ends with its process group."""
+    root = tmp_path_factory.mktemp("course")
+    shipped = root / "notebooks"
+    for folder in ("notebooks", "labs_helpers", "tests"):
+        (root / folder).mkdir()
+    nbformat.write(lab(), shipped / "02_fused.ipynb")
+    (root / "labs_helpers/model.py").write_text("x = 1\n")
+    env = os.environ | {"BROWSER": "true", "JUPYTER_RUNTIME_DIR": str(root / ".runtime"), "HOME": str(root)}
+    mine = root / "my_labs"
+    command = [sys.executable, "-m", "labs_helpers.course.my_labs", "--labs", shipped, "--to", mine]
+    with started(command, env=env, stderr=subprocess.DEVNULL), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUPYTER_RUNTIME_DIR", env["JUPYTER_RUNTIME_DIR"])
+        yield eventually(lambda: my_labs.running_at(mine)), root, (command, env)
+
+
+def asked(server, method, path, body=None):
+    """(status, JSON) of a request to the server's contents."""
+    address, _, _ = server
+    base, token = address.partition("/lab")[0], address.partition("token=")[2]
+    headers = {"Authorization": f"token {token}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(f"{base}/api/contents/{path}", data=data, method=method, headers=headers)
+    try:
+        with urlopen(request, timeout=100) as reply:
+            return reply.status, json.loads(reply.read() or "{}")
+    except HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def test_jupyterlab_shows_the_course_read_only_and_writes_in_the_student_s_folder(server):
+    listed = {one["name"] for one in asked(server, "GET", "")[1]["content"]}
+    assert listed == {"labs_helpers", "my_labs", "notebooks"}
+    source = asked(server, "GET", "labs_helpers/model.py?type=file&format=text")[1]
+    assert source["content"] == "x = 1\n" and source["writable"] is False
+    text = {"type": "file", "format": "text", "content": "changed"}
+    for method, path, body in [
+        ("PUT", "labs_helpers/model.py", text),
+        ("PUT", "my_labs/../labs_helpers/model.py", text),
+        ("PATCH", "labs_helpers/model.py", {"path": "my_labs/model.py"}),
+        ("PATCH", "my_labs/02_fused.ipynb", {"path": "labs_helpers/02.ipynb"}),
+        ("DELETE", "labs_helpers/model.py", None),
+        ("DELETE", "my_labs", None),
+        ("POST", "labs_helpers", {"type": "notebook"}),
+        ("POST", "labs_helpers/model.py/checkpoints", {}),
+    ]:
+        status, said = asked(server, method, path, body)
+        assert status in (403, 404) and (status == 404 or "part of the course" in said["message"]), (method, path, said)
+    assert (server[1] / "labs_helpers/model.py").read_text() == "x = 1\n"
+    assert [path.name for path in (server[1] / "labs_helpers").iterdir()] == ["model.py"]
+    assert asked(server, "GET", "my_labs/02_fused.ipynb")[1]["writable"] is True
+    assert asked(server, "PUT", "my_labs/mine.py", text)[0] == 201
+    assert (
+        asked(server, "POST", "labs_helpers", {"copy_from": "labs_helpers/model.py"})[1]["path"] == "my_labs/model.py"
+    )
+    assert asked(server, "PATCH", "my_labs/mine.py", {"path": "my_labs/other.py"})[0] == 200
+    assert asked(server, "DELETE", "my_labs/other.py")[0] == 204
+
+
+def test_a_second_make_lab_says_the_address_of_the_first(server):
+    address, root, (command, env) = server
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100)
+    said = done.stdout.splitlines()[-1]
+    assert (
+        done.returncode == 0
+        and said.startswith("JupyterLab runs already: http://")
+        and address.split("token=")[1] in said
+    )
+    assert len(list((root / ".runtime").glob("jpserver-*.json"))) == 1
+
+
+def test_a_server_that_does_not_answer_is_none(tmp_path, monkeypatch):
+    """The file of one that was killed, or that runs on another machine with the same home."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/"
+        there = {"url": url, "root_dir": str(tmp_path), "token": "x"}
+        monkeypatch.setattr(my_labs, "list_running_servers", lambda: [there])
+        assert my_labs.running_at(tmp_path / "my_labs") == ""

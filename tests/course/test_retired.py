@@ -7,11 +7,12 @@ import pytest
 
 from labs_helpers import labs
 from labs_helpers.authoring.exports import export_files
+from labs_helpers.course.lab_summary import summary
 from labs_helpers.course.own_copies import copy_labs
 from labs_helpers.course.reset import reset
 from labs_helpers.course.retired import retired_in
 from labs_helpers.course.revealed import reveal
-from labs_helpers.course.scoreboard import SCORES, summary
+from labs_helpers.course.scoreboard import SCORES
 from labs_helpers.course.withheld import Withheld
 from labs_helpers.grading import at_home
 from labs_helpers.grading.reading.packed import BadInbox

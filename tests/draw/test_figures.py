@@ -1,14 +1,19 @@
+import base64
 import io
+import json
+from html.parser import HTMLParser
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import PIL.Image
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.text import Text
 
 from labs_helpers.draw import figures, labels
+from labs_helpers.draw.alternatives import LABEXTENSIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,6 +59,87 @@ def test_png_keeps_the_colours_that_few_pixels_have():
     for name, color in figures.COLORS.items():
         wanted = [int(color[k : k + 2], 16) for k in (1, 3, 5)]
         assert np.abs(pixels - wanted).sum(axis=1).min() <= 12, name
+
+
+def image_of(pixels):
+    """A figure whose PNG has exactly these pixels."""
+    fig = figures.Figure(figsize=(pixels.shape[1] / 100, pixels.shape[0] / 100), dpi=100)
+    fig.figimage(pixels)
+    return fig
+
+
+def read(png):
+    return np.asarray(PIL.Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 400), st.sampled_from([1, 4, 8]), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_png_has_each_colour_of_an_area_and_others_nearly(seed, colors, side, shades):
+    rng = np.random.default_rng(seed)
+    palette = rng.integers(0, 256, (colors, 3), dtype=np.uint8)
+    if shades:  # of one colour, as a heat map has
+        palette = np.stack([np.full(colors, 200), 100 + np.arange(colors) % 150, np.full(colors, 90)], 1).astype(
+            np.uint8
+        )
+    cells = rng.integers(0, colors, (30, 20))
+    pixels = palette[np.kron(cells, np.ones((side, side), int))]
+    with matplotlib.rc_context({"savefig.dpi": "figure"}):
+        seen = read(figures.png(image_of(pixels)))
+    assert np.abs(seen - pixels).max() <= figures.SEEN
+    _, where, count = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
+    area = (count >= figures.FILLED)[where.ravel()]
+    assert (seen.reshape(-1, 3)[area] == pixels.reshape(-1, 3)[area]).all()
+
+
+def test_values_of_a_heat_map_that_differ_by_a_hundredth_keep_their_own_colours():
+    fig, ax = figures.new("Heat")
+    values = 1 + np.arange(400).reshape(20, 20) / 100
+    ax.imshow(values, cmap="viridis")
+    drawn = io.BytesIO()
+    fig.savefig(drawn, format="png")
+    for i in range(20):
+        x, y = map(int, ax.transData.transform((i, i)))
+        at = -1 - y, x
+        assert (read(figures.png(fig))[at] == read(drawn.getvalue())[at]).all()
+
+
+def test_the_text_alternative_says_axes_curves_and_what_was_measured():
+    fig, (left, right) = figures.new("Ours is 2 & 3 times as fast", ncols=2)
+    left.set(title="small", xlabel="n", ylabel="ms")
+    left.plot([1, 2], label="ours")
+    right.set(title="large")
+    figures.write_below(fig, "NVIDIA H200, float16")
+    assert figures.alternative(fig) == (
+        "Ours is 2 & 3 times as fast. small: x: n; y: ms; ours. large. NVIDIA H200, float16"
+    )
+    assert figures.alternative(figures.say("nothing was\nmeasured")) == "nothing was measured"
+    assert len(figures.alternative(figures.new("a word " * 200)[0])) <= figures.ALTERNATIVE
+
+
+def test_a_page_has_the_text_alternative_in_its_img_tag():
+    nbformat = pytest.importorskip("nbformat")
+    from labs_helpers.course.run_labs import to_html
+
+    image = base64.b64encode(figures.png(curves()[0])).decode()
+    output = nbformat.v4.new_output(
+        "display_data", {"image/png": image}, metadata={"image/png": {"alt": 'x < 3 & "y"'}}
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", outputs=[output])])
+    page, images = HTMLParser(), []
+    page.handle_starttag = lambda tag, attributes: images.append(dict(attributes)) if tag == "img" else None
+    page.feed(to_html(notebook, "page"))
+    assert [(one["alt"], one["src"].partition(",")[2]) for one in images] == [('x < 3 & "y"', image)]
+    assert "image/png" in output.data  # the notebook itself stays
+
+
+def test_jupyterlab_finds_the_renderer_of_text_alternatives():
+    """What JupyterLab reads of a federated extension, by its documentation; a browser has shown that it draws."""
+    (folder,) = LABEXTENSIONS.iterdir()
+    package = json.loads((folder / "package.json").read_text())
+    built = package["jupyterlab"]["_build"]
+    script = (folder / built["load"]).read_text()
+    assert package["name"] == folder.name and f"_JUPYTERLAB['{folder.name}']" in script
+    assert built["mimeExtension"] == package["jupyterlab"]["mimeExtension"] and "mimeTypes: ['image/png']" in script
 
 
 def test_png_is_opaque_light_and_small():

@@ -28,7 +28,7 @@ INSTRUCTION = {
 T4 = json.loads((Path(compile_report.__file__).parent / "tuned" / "t4.json").read_text())
 needs_triton_3_2 = pytest.mark.skipif(
     triton_for("sm_75") is None,
-    reason="Triton 3.2.0 is not installed beside the environment: `make setup` does it, up to Python 3.13 on x86-64",
+    reason="Triton 3.2.0 is not installed beside the environment: `make t4` installs it, up to Python 3.13 on x86-64",
 )
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from labs_helpers import labs
 from labs_helpers.authoring.references import solved_cell as solution
+from labs_helpers.course.scoreboard import points_of
 from labs_helpers.course.stub import cell_of
 from labs_helpers.grading import at_home
-from labs_helpers.grading.cases import cases_in_all, partial_points
+from labs_helpers.grading.cases import cases_in_all
 from labs_helpers.grading.handout.folder import make_handout
 from labs_helpers.launch.process import run
 
@@ -103,8 +104,8 @@ def test_a_wrong_lab_or_file_is_told(tmp_path, capsys):
 
 
 def test_points_for_a_part_are_never_all():
-    assert [partial_points(10, passed, 4) for passed in range(5)] == [0, 2.5, 5, 7.5, 7.5]
-    assert partial_points(10, 1, 3) == 3.3 and partial_points(10, 2, None) == 0 == partial_points(10, 0, 1)
+    assert [points_of(10, "✗", passed, 4) for passed in range(5)] == [0, 2.5, 5, 7.5, 7.5]
+    assert points_of(10, "✗", 1, 3) == 3.3 and points_of(10, "✗", 2, None) == 0 == points_of(10, "✗", 0, 1)
 
 
 def test_the_cases_are_those_of_the_reference_and_unknown_where_there_is_none(monkeypatch):

@@ -76,6 +76,8 @@ def test_a_released_lab_is_the_lab_and_valid(nbgrader, lab, tmp_path):
     assert sum(cell.metadata.nbgrader.get("points", 0) for cell in theirs.values()) == sum(
         exercise.points for exercise in lab.exercises()
     )
+    if lab.number not in ("00", "06"):  # one of kernels, one of ranks: the checks of all are run by test_solved
+        return
     own_copies.write(without_demonstrations(solved(lab)), tmp_path / lab.notebook)
     assert "Success! Your notebook passes all the tests." in nbgrader("validate", tmp_path / lab.notebook)
 

@@ -97,6 +97,8 @@ def test_untouched_it_runs_to_its_end_and_solved_it_is_right(lab, tmp_path):
         printed = executed(notebook, name, folder, tmp_path)
         assert all(f"{'○' if name == 'untouched' else '✓'} {one.id} " in printed[-1] for one in lab.exercises())
         assert any("skipped: exercise" in text for text in printed) == (name == "untouched")
+    if lab.number not in ("00", "06"):  # one of kernels, one of ranks
+        return
     command = [sys.executable, "-m", "labs_helpers.grading.at_home", lab.number, "--file", tmp_path / "solved.ipynb"]
     said = run(command, timeout=900, cwd=folder, env=os.environ | {"PYTHONPATH": str(folder)})
     assert {id: points for id, (_, points, _) in rows(said).items()} == {e.id: e.points for e in lab.exercises()}

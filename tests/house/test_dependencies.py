@@ -25,7 +25,9 @@ def ranges(lines):
 
 
 COURSE = ranges(PROJECT["dependencies"])
-TESTS = ranges(PROJECT["optional-dependencies"]["test"])
+EXTRAS = {extra: ranges(lines) for extra, lines in PROJECT["optional-dependencies"].items()}
+TESTS = EXTRAS["test"]
+ALL = {**COURSE, **{name: allowed for extra in EXTRAS.values() for name, allowed in extra.items()}}
 PINNED = ranges(line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#"))
 
 
@@ -44,11 +46,11 @@ def test_the_citation_has_the_same_address_and_licence():
     assert citation["license"] == PROJECT["license"]
 
 
-@pytest.mark.parametrize("name", [*COURSE, *TESTS])
+@pytest.mark.parametrize("name", ALL)
 def test_the_tested_version_is_pinned_and_allowed(name):
     (pin,) = PINNED[name]
     assert pin.operator == "=="
-    assert {**COURSE, **TESTS}[name].contains(pin.version)
+    assert ALL[name].contains(pin.version)
 
 
 def test_constraints_resolve_from_any_index():
@@ -83,13 +85,13 @@ def imported(*folders):
                 case _:
                     continue
             found.update((module.partition(".")[0], str(file.relative_to(ROOT))) for module in modules)
-    own = {"labs_helpers", "tests", "mpi_scripts", *sys.stdlib_module_names}
+    own = {"docs", "labs_helpers", "tests", "mpi_scripts", *sys.stdlib_module_names}
     return {package: file for package, file in found.items() if package not in own}
 
 
 @pytest.mark.parametrize(
     "folders, declared",
-    [(("labs_helpers", "mpi_scripts"), COURSE), (("tests",), {**COURSE, **TESTS})],
+    [(("labs_helpers", "mpi_scripts"), COURSE), (("docs", "tests"), ALL)],
     ids=["course", "tests"],
 )
 def test_every_import_is_declared(folders, declared):

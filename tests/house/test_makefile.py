@@ -84,14 +84,28 @@ TRITON_3_2 = "-m pip install --upgrade --target .triton-3.2 --no-deps triton==3.
 REFUSES = FAKE_PYTHON.replace("#!/bin/sh\n", '#!/bin/sh\ncase "$*" in *platform.machine*) exit 1 ;; esac\n')
 
 
-def test_setup_puts_triton_3_2_beside_the_environment_where_it_has_a_wheel(tree):
+def gpu(tree, name):
+    program(tree, "nvidia-smi", f'#!/bin/sh\necho "GPU 0: {name} (UUID: GPU-0)"\n')
+
+
+@pytest.mark.parametrize("name, target", [("Tesla T4", "setup"), ("NVIDIA H200", "t4")])
+def test_triton_3_2_comes_beside_the_environment_for_a_t4_or_when_asked_for(tree, name, target):
+    gpu(tree, name)
     has_wheel = platform.machine() == "x86_64" and sys.version_info < (3, 14)
-    assert ("no wheel" in make(tree, "setup")) != has_wheel
+    assert ("no wheel" in make(tree, target)) != has_wheel
     assert (TRITON_3_2.split() in [line.split() for line in pip_log(tree)]) == has_wheel
+
+
+@pytest.mark.parametrize("name", ["NVIDIA H200", ""])
+def test_set_up_leaves_it_out_elsewhere(tree, name):
+    gpu(tree, name)
+    make(tree, "setup")
+    assert not any("triton==3.2.0" in line for line in pip_log(tree))
 
 
 def test_setup_goes_on_where_triton_3_2_has_no_wheel(tree):
     program(tree, "python3", REFUSES)
+    gpu(tree, "Tesla T4")
     said = make(tree, "setup")
     assert "Triton 3.2.0 has no wheel for this Python or processor" in said and ".venv is ready" in said
     assert len(pip_log(tree)) == 1
@@ -136,6 +150,7 @@ TEST = "-m pytest --dist loadfile -n {} --timeout={} --nbval --nbval-current-env
         (["lab"], "-m labs_helpers.course.my_labs"),
         (["lab", "RESET=02/3"], "-m labs_helpers.course.my_labs --reset 02/3"),
         (["first-aid"], "-m labs_helpers.course.first_aid"),
+        (["progress"], "-m labs_helpers.course.all_labs"),
         (["sync"], "-m labs_helpers.authoring.sync"),
         (["sync", "CHECK=1"], "-m labs_helpers.authoring.sync --check"),
         (["refresh", "LABS=02 04"], "-m labs_helpers.authoring.refresh 02 04"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from labs_helpers.launch import start
 from labs_helpers.launch.process import ProcessFailed, run
 
 ROOT = Path(__file__).parents[2]
@@ -33,39 +34,51 @@ MEASURE = set(SHORTER) - {  # and keep records, also without a GPU
 }  # fmt: skip
 QUICK = {  # of those in `make test`; `make soak` runs all
     "labs_helpers.attention.study", "labs_helpers.first_kernels.lab00.study", "labs_helpers.transformer.study",
-    "mpi_scripts/hello.py", "check", "help",
+    "mpi_scripts/hello.py", "check", "help", "progress",
 }  # fmt: skip
-RANKS = ["mpirun", "-n", "4", "--oversubscribe"]
 
 
 def commands(readme: str) -> list[list[str]]:
-    """The commands of the README's shell blocks that start a program of the course, and, for each module that a
-    comment lists behind one of them, that module's."""
+    """The commands of the README's shell blocks that start a program of the course, as they are typed, and for each
+    topic or module that a comment lists behind `make study`, that one's. test_slurm.py tries sbatch."""
     found = []
     for block in re.findall(r"^```sh\n(.*?)^```", readme, re.DOTALL | re.MULTILINE):
         for line in block.splitlines():
             command, _, comment = line.partition("#")
-            if "labs_helpers" in command or "mpi_scripts" in command:
-                found.append(shlex.split(command))
-            for name in re.findall(r"\b[a-z_]\w*(?:\.\w+)+", comment):
-                if (ROOT / "labs_helpers" / name.replace(".", "/")).with_suffix(".py").exists():
-                    found.append(["python", "-m", f"labs_helpers.{name}"])
+            words = shlex.split(command)
+            made = words[:2] in (["make", "study"], ["make", "mpirun"])
+            if made or ("mpi_scripts" in command and words[0] != "sbatch"):
+                found.append(words)
+            others = comment if not command.strip() else comment.partition("also:")[2]
+            for name in re.findall(r"[a-z_]\w*(?:\.\w+)*", others):
+                ranks = [word for word in found[-1] if word.startswith("N=")]
+                found.append(["make", "study", f"TOPIC={name}", *ranks])
     return found
 
 
 def program_of(command: list[str]) -> str:
-    return next(word for word in command if word.startswith(("labs_helpers.", "mpi_scripts/")))
+    """'labs_helpers.gemm.study', or 'mpi_scripts/hello.py'."""
+    given = dict(word.split("=", 1) for word in command if re.match("[A-Z]+=", word))
+    if "TOPIC" in given:
+        return start.module_of(given["TOPIC"])
+    if "SCRIPT" in given:
+        return f"mpi_scripts/{given['SCRIPT']}.py"
+    return next(word for word in command if word.startswith("mpi_scripts/"))
 
 
 def shortened(command: list[str]) -> list[str]:
     """The command on this machine alone, on few ranks, and with its program's SHORTER arguments."""
-    if command[0] in ("mpirun", "srun"):
-        command = [*RANKS, *command[command.index("python") :]]
-    return [*command, *shlex.split(SHORTER.get(program_of(command), ""))]
+    shorter = SHORTER.get(program_of(command), "")
+    if command[0] == "srun":  # which is not here
+        return ["make", "mpirun", f"SCRIPT={Path(program_of(command)).stem}", f"ARGS={shorter}"]
+    own = [word.removeprefix("ARGS=") for word in command if word.startswith("ARGS=")]
+    hosts = ["HOSTS=localhost:4", "N=4"] if any(word.startswith("HOSTS=") for word in command) else []
+    return [*command, *hosts, f"ARGS={' '.join([*own, shorter])}"]
 
 
 TARGETS = {  # what a row of the README's table is tried with; `make lab` opens a server, `make test` runs this test
     "run": ["run", "LABS=00"], "check": ["check", "LAB=02"], "first-aid": ["first-aid"], "help": ["help"],
+    "progress": ["progress"],
 }  # fmt: skip
 COMMANDS = commands((ROOT / "README.md").read_text())
 
@@ -115,9 +128,8 @@ def run_in(tree: Path, command: list[str]) -> str:
     """The command's output, as a reader's shell would run it in the clone's environment."""
     ours = ("LABS_RECORDS", "LABS_RESULTS", "MAKE", "MFLAGS")  # an outer make hands its variables down
     env = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     try:
-        return run(command, timeout=200, cwd=tree, env=env | as_root | {"PYTHONPATH": str(tree), "LABS_DEVICE": "cpu"})
+        return run(command, timeout=200, cwd=tree, env=env | {"PYTHONPATH": str(tree), "LABS_DEVICE": "cpu"})
     except ProcessFailed as error:  # what needs a GPU says so, and ends
         assert "Traceback" not in error.output
         return error.output
@@ -144,7 +156,7 @@ def test_a_command_changes_no_tracked_file(command, clone):
 
 def test_the_readme_s_targets_are_known():
     named = set(re.findall(r"^\| `make ([a-z-]+)", (ROOT / "README.md").read_text(), re.MULTILINE))
-    assert named == {*TARGETS, "lab", "test"}
+    assert named == {*TARGETS, "lab", "test", "study"}
 
 
 @pytest.mark.parametrize("target", [tried(target, target) for target in TARGETS])

@@ -13,10 +13,11 @@ from tests.launch.deadlocks import DEADLOCKS, expire_on_arrival, killed, left
 
 ROOT = Path(__file__).parents[2]
 MPICH = ROOT / ".venv-mpich/bin/python"
+TIMES = 21  # 2 to 8 ranks with each of three deadlocks
 pytestmark = pytest.mark.soak
 
 
-@pytest.mark.parametrize("time_number", range(50))
+@pytest.mark.parametrize("time_number", range(TIMES))
 def test_deadlock(time_number, monkeypatch, tmp_path):
     ranks, deadlock = 2 + time_number % 7, DEADLOCKS[time_number % 3]
     expire_on_arrival(monkeypatch, tmp_path, ranks)
@@ -25,7 +26,7 @@ def test_deadlock(time_number, monkeypatch, tmp_path):
     assert left(str(tmp_path)) == [] and sorted(caught.value.stuck) == list(range(ranks))
 
 
-@pytest.mark.parametrize("time_number", range(50))
+@pytest.mark.parametrize("time_number", range(TIMES))
 def test_killed_rank(time_number, tmp_path):
     ranks = 2 + time_number % 7
     victim = time_number % ranks

@@ -1,12 +1,14 @@
 """Test that each shipped lab agrees with its references and the README's table, is executed, and has the common
 form."""
 
+import re
+
 import nbformat
 import pytest
 
 from labs_helpers.authoring.executed import is_current
 from labs_helpers.authoring.sync import sync
-from labs_helpers.labs import LABS
+from labs_helpers.labs import LABS, NOTEBOOKS, ROOT
 from tests.notebooks.labs import shipped
 
 pytestmark = pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.path.stem)
@@ -52,3 +54,32 @@ def test_hints_and_questions_are_folded_html_that_closes(lab):
         if cell.cell_type == "markdown":
             assert cell.source.count("<details>") == cell.source.count("</details>")
             assert cell.source.count("<summary>") == cell.source.count("</summary>")
+
+
+# Markdown's, and HTML's in <details>.
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|<a href=\"([^\"]+)\".*?</a>", re.DOTALL)
+SOURCES = {path.name for folder in ("labs_helpers", "mpi_scripts") for path in (ROOT / folder).rglob("*.py")}
+
+
+def texts(lab):
+    """The lab's Markdown without the blocks of code."""
+    cells = [cell for cell in shipped(lab).cells if cell.cell_type == "markdown"]
+    return [re.sub(r"^```.*?^```", "", cell.source, flags=re.MULTILINE | re.DOTALL) for cell in cells]
+
+
+def test_a_link_to_a_file_of_the_course_has_a_target_that_exists(lab):
+    """It has to work from notebooks/ and my_labs/ alike, and JupyterLab shows nothing of tests/."""
+    targets = [a or b for text in texts(lab) for a, b in LINK.findall(text)]
+    for target in targets:
+        if "://" not in target and not target.startswith(("#", "attachment:")):
+            file = (NOTEBOOKS / target.partition("#")[0]).resolve()
+            assert file.is_file() and file.is_relative_to(ROOT), target
+            assert file.parent == NOTEBOOKS or target.startswith(("../labs_helpers/", "../mpi_scripts/", "../results/"))
+
+
+def test_a_file_of_the_course_is_named_in_a_link(lab):
+    unlinked = [
+        re.sub(r"python [^`]*", "", LINK.sub("", text)) for text in texts(lab)
+    ]  # but for a reader's own command
+    named = [name for text in unlinked for name in re.findall(r"[\w./]*\b\w+\.py\b", text)]
+    assert not [name for name in named if name.rpartition("/")[2] in SOURCES]

@@ -120,8 +120,8 @@ def test_a_checkpoint_that_is_cut_off_is_named_and_set_aside(results, folder):
 
 def test_other_runs_are_refused_on_every_rank(results, folder):
     there = f"Refused: the checkpoint in {folder / 'saved'} is from a run with"
-    assert results["in another dtype"] == [f"{there} dtype float64, and this one has float32"] * 2
-    assert results["of another width"] == [f"{there} width 32, and this one has 64"] * 2
+    assert results["in another dtype"] == [f"{there} dtype float64, but this run has float32"] * 2
+    assert results["of another width"] == [f"{there} width 32, but this run has 64"] * 2
     for said in results["anew in the same folder"]:
         assert said.startswith("Refused: ") and f"has checkpoints up to step {STEPS}" in said and "--resume" in said
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from labs_helpers.course.verdict.causes import Candidates, likely
+from labs_helpers.course.verdict.picture import elements
 from labs_helpers.course.verdict.wrong import Wrong
 
 # Relative spacing of a dtype's numbers: half of it is the largest error of one rounding.
@@ -68,6 +69,12 @@ def expect_close(
         f"{where}{int(off.sum()):,} of {off.numel():,} elements are off{_region(off)}; the worst is at {list(worst)}",
         fitting,
         _not_finite(got[worst]) or advice.format(where=f"element {list(worst)}"),
+        elements(
+            name or "the result",
+            {"right": ~off, "not finite": off & not_finite, "wrong": off & ~not_finite},
+            found,
+            f"{int(off.sum()):,} of {off.numel():,} elements of {name or 'the result'} are wrong",
+        ),
     )
 
 

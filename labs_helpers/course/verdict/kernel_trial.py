@@ -15,7 +15,9 @@ from labs_helpers.course.verdict.by_pytorch import ByPyTorch
 from labs_helpers.course.verdict.causes import Candidates, likely
 from labs_helpers.course.verdict.errors import describe_error
 from labs_helpers.course.verdict.left_alone import Given
+from labs_helpers.course.verdict.picture import elements
 from labs_helpers.course.verdict.surroundings import Guarded
+from labs_helpers.course.verdict.touched import CALLS, Call
 from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.measure.machine import this_machine
 
@@ -50,7 +52,10 @@ class Run:
             raise Wrong(self.case, f"{name} was never loaded: the kernel did not get {name} itself")
         least, most = int(loads.min()), int(loads.max())
         found = f"{most} times" if least == most else f"between {least} and {most} times"
-        raise Wrong(self.case, f"each element of {name} is loaded {found}, expected {times} ({why})")
+        masks = {"right": loads == times, "loaded too often": loads > times, "loaded too rarely": loads < times}
+        picture = elements(name, masks, tensor, f"Elements of {name} are loaded {found}, not {times}")
+        told = f"each element of {name} is loaded {found}, expected {times} ({why})"
+        raise Wrong(self.case, told, picture=picture)
 
     def expect_alone(self) -> None:
         """Raises Wrong where PyTorch computed or copied something beside the kernel."""
@@ -88,7 +93,12 @@ class Run:
                 times = counts.stores if (counts.writers == 1).all() else counts.writers
                 usual = cause if (times > 1).any() else ""
                 cause = likely(patterns, partial(np.array_equal, times)) or usual
-            raise Wrong(self.case, found, cause=cause, advice=COVERED)
+            often = "stored by several programs" if (counts.writers > 1).any() else "stored several times"
+            masks = {"stored once": counts.stores == 1, often: counts.stores > 1, "never stored": counts.stores == 0}
+            few = sum(int(mask.sum()) for mask in list(masks.values())[1:])
+            title = f"{few:,} of {counts.stores.size:,} elements of {name} are not stored once"
+            picture = elements(name, masks, self.value, title)
+            raise Wrong(self.case, found, cause=cause, advice=COVERED, picture=picture)
 
 
 def run_watched(case: str, student, *args, **kwargs) -> Run:
@@ -98,9 +108,11 @@ def run_watched(case: str, student, *args, **kwargs) -> Run:
     changed or that the result shares memory with.
     """
     given = Given(student, args, kwargs)
+    CALLS.clear()
     with ExitStack() as stack:
         guard = stack.enter_context(Guarded())
         meter = stack.enter_context(metered()) if this_machine().interpreted else None
+        CALLS.append(Call(student, args, kwargs, meter))
         launches = meter.launches if meter else stack.enter_context(record_launches())
         beside = stack.enter_context(ByPyTorch(student))  # innermost, so that it sees who calls
         try:

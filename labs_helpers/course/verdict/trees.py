@@ -17,6 +17,8 @@ import numpy as np
 import torch
 
 from labs_helpers.course.verdict.causes import Candidates, Passed, likely, still_possible
+from labs_helpers.course.verdict.holdings import compared
+from labs_helpers.course.verdict.picture import Picture
 from labs_helpers.course.verdict.wrong import Wrong
 
 Path = tuple[Any, ...]  # the indices and keys that lead to a leaf, from the outside in
@@ -123,7 +125,21 @@ class Comparison:
         fitting = likely(still_possible(fitting, self.passed), lambda answer: True)
         fitting = fitting or next(filter(None, (cause(difference) for cause in self.otherwise)), "")
         where, got, expected = self._words(difference, told)
-        raise Wrong(case, got, expected, where, fitting, self.advice.format(where=where))
+        picture = self._picture(difference)
+        raise Wrong(case, got, expected, where, fitting, self.advice.format(where=where), picture)
+
+    def _picture(self, difference: Difference) -> Picture | None:
+        """Who holds what, where all leaves are arrays."""
+        found, right = (
+            {p: as_array(leaf) for p, leaf in tree.items()} for tree in (difference.found, difference.right)
+        )
+        if any(array is None for array in (*found.values(), *right.values())):
+            return None
+
+        def close(path: Path, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return within(a, b, self._bound(path, difference.found[path], b), 0.0)
+
+        return compared(self.name, found, right, difference.wrong, close)  # type: ignore[arg-type]
 
     def _explains(self, found: dict[Path, Any], right: dict[Path, Any], answer: Any) -> bool:
         made = _made(answer)

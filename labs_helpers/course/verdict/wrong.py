@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from labs_helpers.course.scoreboard import WRONG
+from labs_helpers.course.verdict.picture import Picture
 from labs_helpers.course.wrap import wrap
 
 
@@ -16,7 +17,8 @@ class Wrong(AssertionError):
           Likely cause: cause
 
     or, without `expected`, as '✗ case: found'. cause: the one that fits, or the two that do; none when it is not
-    known, and then `advice` says one thing to try.
+    known, and then `advice` says one thing to try. picture: of the elements that are wrong (picture.py), drawn below
+    the lines in a notebook.
     """
 
     def __init__(
@@ -27,7 +29,9 @@ class Wrong(AssertionError):
         where: str = "",
         cause: str | Sequence[str] = (),
         advice: str = "",
+        picture: Picture | None = None,
     ):
+        self.picture = picture
         self.case, self.found, self.expected, self.where, self.advice = case, found, expected, where, advice
         self.causes = (cause,) if isinstance(cause, str) and cause else tuple(cause)
         super().__init__(case, found, expected, where, self.causes, advice)

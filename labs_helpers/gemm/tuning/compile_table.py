@@ -25,8 +25,7 @@ def compile_table(targets=TARGETS, configs=None) -> list[dict]:
     """
     if "sm_75" in targets and not TRITON_3_2.is_dir():
         raise FileNotFoundError(
-            f"Triton 3.2.0 is not at {TRITON_3_2}, and newer ones do not use a T4's tensor cores; "
-            f"pip install --target {TRITON_3_2.name} --no-deps triton==3.2.0"
+            f"Triton 3.2.0 is not at {TRITON_3_2}, and newer ones do not use a T4's tensor cores; `make t4` installs it"
         )
     jobs = []
     x = [torch.zeros(512, 512, dtype=torch.float16, device=this_machine().device) for _ in range(3)]

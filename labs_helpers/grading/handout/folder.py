@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from typing import Any
 from labs_helpers.grading.handout import student_pages
 from labs_helpers.grading.handout.needs import needs_of
 from labs_helpers.grading.handout.withhold import withhold
-from labs_helpers.labs import LABS, ROOT, Lab, lab
+from labs_helpers.labs import LABS, ROOT, SOURCES, Lab, lab
 
 AS_THEY_ARE = ("pyproject.toml", "setup.py", "constraints.txt", "environment.yml", "LICENSE", ".gitignore")
 DEVCONTAINER = ".devcontainer/devcontainer.json"  # the way in on macOS
@@ -64,12 +65,23 @@ def _write(labs: list[Lab], folder: Path, references: bool) -> None:
     (folder / "Makefile").write_text(student_pages.makefile((ROOT / "Makefile").read_text()))
     table = folder / "labs_helpers/labs.py"
     table.write_text(student_pages.table_of(table.read_text(), labs))
+    for cell in (cell for book in notebooks.values() for cell in book["cells"] if cell["cell_type"] == "markdown"):
+        cell["source"] = _with_links("".join(cell["source"]), folder).splitlines(keepends=True)
     for cell in code:  # the outputs would give every prediction away
         cell["outputs"], cell["execution_count"] = [], None
     (folder / "notebooks").mkdir()
     for one in labs:
         text = json.dumps(notebooks[one.number], indent=1, ensure_ascii=False)
         (folder / "notebooks" / one.notebook).write_text(text + "\n")
+
+
+def _with_links(text: str, folder: Path) -> str:
+    """A cell's text, whose links to files that are not handed out lead to the course's own."""
+
+    def target(link: re.Match[str]) -> str:
+        return link[0] if (folder / link[2]).is_file() else f"{link[1]}{SOURCES}/{link[2]}"
+
+    return re.sub(r"""(\]\(|href=")\.\./([\w./-]+)""", target, text)
 
 
 def _points(cell: dict[str, Any]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from labs_helpers.labs import Lab
 
-TARGETS = {".PHONY", "help", "setup", "lab", "check", "first-aid", "clean", "$(stamp)"}  # of the Makefile, for students
+TARGETS = {".PHONY", "$(stamp)", *"help setup lab check progress first-aid t4 clean".split()}  # for students
 
 README = """# Tile to Cluster: {title}
 
@@ -47,7 +47,8 @@ below it says ○ (not attempted), ✓ (right) or ✗ (wrong: which case, and th
 `make check LAB={first}` reads your saved copy as grading does, runs each check anew, and says the points of every
 exercise{parts}. Grading uses these checks, and inputs that they do not show.
 
-What you wrote stays in its cells. After a restart of the kernel, run them again from the top. To begin an exercise
+What you wrote stays in its cells, and `my_labs/progress.json` keeps each ✓; `make progress` shows all labs. After a
+restart of the kernel, run the cells again from the top. To begin an exercise
 anew, `make lab RESET={first}/1` puts the stub of exercise 1 of lab {first} back, and keeps your cell below it.
 
 ## Submit

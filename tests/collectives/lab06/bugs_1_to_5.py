@@ -156,7 +156,7 @@ BUGS = [
         "ring_shift",
         "send and recv swapped",
         [(IN_TURNS, "    comm.Sendrecv(recv, dest=right, recvbuf=send, source=left)\n")],
-        "send was overwritten, and recv is as it was(.|\n)*swapped",
+        "send was overwritten, and recv did not change(.|\n)*swapped",
     ),
     (
         "ring_shift",
@@ -174,7 +174,7 @@ BUGS = [
         "ring_shift",
         "−1",
         [("(comm.rank - 1) % comm.size", "comm.rank - 1")],
-        "source is -1, but(.|\n)*Open MPI happens to",
+        "source is -1, but(.|\n)*to Open MPI",
     ),
     (
         "ring_shift",
@@ -217,7 +217,7 @@ BUGS = [
         "naive_allreduce",
         "starts from zeros",
         [("recv[:] = send", "recv[:] = 0; op(recv, send, out=recv)")],
-        "a zero is in it",
+        "it includes a zero",
     ),
     (
         "naive_allreduce",
@@ -292,7 +292,7 @@ BUGS = [
                 "        comm.Recv(recv, source=0)\n        op(recv, send, out=recv)\n",
             )
         ],
-        "the others reduce the finished result once more",
+        "the others reduce the finished result again",
     ),
     (
         "naive_allreduce",
@@ -353,22 +353,27 @@ BUGS = [
         [("np.empty_like(own)", "np.empty_like(data[:len(data) // size])")],
         "may differ by one|message truncated",
     ),
-    ("ring_reduce_scatter", "a step too few", [("range(size - 1)", "range(size - 2)")], "a step too few"),
-    ("ring_reduce_scatter", "a step too many", [("range(size - 1)", "range(size)")], "Likely cause: a step too many"),
-    ("ring_reduce_scatter", "nothing is reduced", [("op(own, part, out=own)", "op(own, part)")], "data is as it was"),
+    ("ring_reduce_scatter", "one step is missing", [("range(size - 1)", "range(size - 2)")], "one step is missing"),
+    (
+        "ring_reduce_scatter",
+        "one step too many",
+        [("range(size - 1)", "range(size)")],
+        "Likely cause: one step too many",
+    ),
+    ("ring_reduce_scatter", "nothing is reduced", [("op(own, part, out=own)", "op(own, part)")], "data did not change"),
     ("ring_reduce_scatter", "the part replaces", [("op(own, part, out=own)", "own[:] = part")], "replaces the chunk"),
     ("ring_reduce_scatter", "MAX as SUM", [("op(own, part, out=own)", "own += part")], "a sum, whatever op is"),
     (
         "ring_reduce_scatter",
-        "the wrong way round",
+        "the wrong way around",
         [("right, left = (rank + 1) % size, (rank - 1) % size", "left, right = (rank + 1) % size, (rank - 1) % size")],
-        "the wrong way round",
+        "the wrong way around",
     ),
     (
         "ring_reduce_scatter",
         "the same chunk in each step",
         [("rank - step - 1", "rank - 1")],
-        "sent is the same in every",
+        "every step sends the same chunk",
     ),
     (
         "ring_reduce_scatter",
@@ -400,9 +405,9 @@ BUGS = [
     ),
     (
         "ring_reduce_scatter",
-        "powers of two only",
+        "only works for powers of two",
         [("(rank + 1) % size, (rank - 1) % size", "rank ^ 1, rank ^ 1")],
-        "% comm.size; rank . step pairs",
+        "% comm.size; rank . step only works",
     ),
     ("ring_reduce_scatter", "receives into the vector", [("recvbuf=part", "recvbuf=data[start:stop]")], "overlap"),
     (
@@ -433,7 +438,7 @@ BUGS = [
                 "data[slice(*bounds[rank])]\n",
             )
         ],
-        "rank 0 sends to rank 2; round a ring(.|\n)*ranks 4 and 1",
+        "rank 0 sends to rank 2; around a ring(.|\n)*ranks 4 and 1",
     ),
     (
         "ring_reduce_scatter",
@@ -446,7 +451,7 @@ BUGS = [
 """,
             )
         ],
-        "^4 ranks, 2 elements(.|\n)*has left a message out|^4 ranks, 2 elements(.|\n)*deadlock",
+        "^4 ranks, 2 elements(.|\n)*left a message out|^4 ranks, 2 elements(.|\n)*deadlock",
     ),
     (
         "ring_reduce_scatter",
@@ -457,19 +462,19 @@ BUGS = [
                 "    data = data.copy()\n    rank, size = comm.rank, comm.size\n",
             )
         ],
-        "data is as it was",
+        "data did not change",
     ),
     (
         "ring_reduce_scatter",
         "op's result under the same name",
         [("op(own, part, out=own)", "own = op(own, part)")],
-        "a copy of it was worked on, or what op returns was not written back",
+        "worked on a copy, or did not write op's result back",
     ),
     (
         "ring_reduce_scatter",
         "twice round",
         [("range(size - 1)", "range(2 * (size - 1))")],
-        "sent 128 bytes in 4 messages, 64 are needed(.|\n)*cause: a step too many",
+        "sent 128 bytes in 4 messages, 64 are needed(.|\n)*cause: one step too many",
     ),
     (
         "ring_reduce_scatter",
@@ -484,13 +489,13 @@ BUGS = [
             ("    rank, size = comm.rank, comm.size\n", "    rank, size, begun = comm.rank, comm.size, data.copy()\n"),
             ("Sendrecv(data[start:stop]", "Sendrecv(begun[start:stop]"),
         ],
-        "each step sends what the rank had at first",
+        "each step sends the rank's original data",
     ),
     (
         "ring_reduce_scatter",
         "indices beyond the last chunk",
         [("(rank - step - 1) % size", "rank + step - 1"), ("(rank - step - 2) % size", "rank + step")],
-        "list index out of range(.|\n)*the number of a chunk or of a rank goes round",
+        "list index out of range(.|\n)*numbers of chunks and ranks wrap around",
     ),
     (
         "ring_reduce_scatter",
@@ -502,14 +507,14 @@ BUGS = [
             ),
             ("        op(own, part, out=own)\n", "        op(own, part, out=own)\n    result[:] = data\n"),
         ],
-        "a vector in between is float64",
+        "an intermediate vector is float64",
     ),
     # ring_allreduce
     (
         "ring_allreduce",
         "all-gather off by one",
         [("(rank - step) % size", "(rank - step + 1) % size"), ("(rank - step - 1) % size", "(rank - step) % size")],
-        "the all-gather writes into them|not finished",
+        "the all-gather writes into them|unfinished chunks",
     ),
     (
         "ring_allreduce",
@@ -528,7 +533,7 @@ BUGS = [
         "ring_allreduce",
         "no reduce-scatter",
         [("    ring_reduce_scatter(comm, recv, op)\n", "")],
-        "not even the ranks' own",
+        "even the ranks' own",
     ),
     (
         "ring_allreduce",
@@ -543,8 +548,8 @@ BUGS = [
         "send was overwritten",
     ),
     ("ring_allreduce", "recv never filled", [("    recv[:] = send\n", "")], "recv is never filled"),
-    ("ring_allreduce", "a step too few", [("range(size - 1)", "range(size - 2)")], "a step is missing|only the ranks"),
-    ("ring_allreduce", "a step too many", [("range(size - 1)", "range(size)")], "Likely cause: a step too many"),
+    ("ring_allreduce", "one step is missing", [("range(size - 1)", "range(size - 2)")], "lacks a step|only the ranks"),
+    ("ring_allreduce", "one step too many", [("range(size - 1)", "range(size)")], "Likely cause: one step too many"),
     (
         "ring_allreduce",
         "the last uneven chunk lost",
@@ -566,7 +571,7 @@ BUGS = [
                 "        next_one += part\n",
             )
         ],
-        "not reduced into it a second time",
+        "it must not be reduced again",
     ),
     (
         "ring_allreduce",
@@ -606,7 +611,7 @@ BUGS = [
             ("(rank - step) % size", "rank"),
             ("        mine", "        right, left = (rank + step + 1) % size, (rank - step - 1) % size\n        mine"),
         ],
-        "rank 0 sends to rank 2; round",
+        "rank 0 sends to rank 2; around",
     ),
     (
         "ring_allreduce",
@@ -618,7 +623,7 @@ BUGS = [
         "ring_allreduce",
         "upward",
         [("(rank - step) % size", "(rank + step) % size"), ("(rank - step - 1) % size", "(rank + step + 1) % size")],
-        "chunk numbers go up while chunks travel to the right",
+        "chunk numbers go up, but chunks travel to the right",
     ),
     (
         "ring_allreduce",
@@ -627,20 +632,20 @@ BUGS = [
             ("    recv[:] = send\n", "    result, recv = recv, send.astype(float)\n"),
             (BOTH_RINGS, BOTH_RINGS + "    result[:] = recv\n"),
         ],
-        "a vector in between is float64",
+        "an intermediate vector is float64",
     ),
     # pairwise_alltoall
     (
         "pairwise_alltoall",
         "own block forgotten",
         [("    arriving[rank] = blocks[rank]\n", "")],
-        "one's own block is forgotten",
+        "the rank's own block is missing",
     ),
     (
         "pairwise_alltoall",
         "works only for powers of two",
         [("(rank + step) % size, (rank - step) % size", "rank ^ step, rank ^ step")],
-        "powers of two only",
+        "only works for powers of two",
     ),
     (
         "pairwise_alltoall",
@@ -668,9 +673,9 @@ BUGS = [
     ("pairwise_alltoall", "blocks in the wrong place", [("arriving[source]", "arriving[dest]")], "in the wrong place"),
     (
         "pairwise_alltoall",
-        "a step too few",
+        "one step is missing",
         [("range(1, size)", "range(1, size - 1)")],
-        "never written, expected(.|\n)*a step too few",
+        "never written, expected(.|\n)*one step is missing",
     ),
     ("pairwise_alltoall", "a message to itself", [("range(1, size)", "range(size)")], "sends itself a message"),
     ("pairwise_alltoall", "steps that do not fit", [("(rank - step) % size", "(rank + step) % size")], "deadlock"),
@@ -690,7 +695,7 @@ BUGS = [
                 ALL_AT_ONCE,
             )
         ],
-        "queue up for one receiver",
+        "queue up there",
     ),
     (
         "pairwise_alltoall",
@@ -705,7 +710,7 @@ BUGS = [
             ),
             ("def pairwise", "import numpy as np\ndef pairwise"),
         ],
-        "3 messages of 64, 64, 64 bytes; a block for each other rank makes 3 of 16(.|\n)*everything is sent to everyb",
+        "3 messages of 64, 64, 64 bytes; a block for each other rank makes 3 of 16(.|\n)*all blocks are sent to all",
     ),
     (
         "pairwise_alltoall",
@@ -805,7 +810,12 @@ BUGS = [
         [("(rank - step - 1)", "(rank + step - 1)"), ("(rank - step - 2)", "(rank + step - 2)")],
         "the chunk numbers go up",
     ),
-    ("ring_reduce_scatter", "into one chunk", [("rank - step - 2", "rank - 2")], "into the same chunk in every step"),
+    (
+        "ring_reduce_scatter",
+        "into one chunk",
+        [("rank - step - 2", "rank - 2")],
+        "every step reduces into the same chunk",
+    ),
     (
         "ring_allreduce",
         "send copied last",
@@ -825,12 +835,12 @@ BUGS = [
         "pairwise_alltoall",
         "own block first",
         [("arriving[rank] = ", "arriving[0] = ")],
-        "own block is put in the wrong place",
+        "own block is stored in the wrong place",
     ),
     (
         "pairwise_alltoall",
         "into a copy",
         [("recv.reshape(size, -1)", "recv.reshape(size, -1).copy()")],
-        "nothing is in recv",
+        "recv is empty",
     ),
 ]

@@ -9,7 +9,7 @@ BUGS = [
         "fit_cost",
         "absolute errors",
         [(LSTSQ, "    beta, alpha = map(float, np.polyfit(nbytes, seconds, 1))\n")],
-        "largest messages alone decide",
+        "so the largest messages decide",
     ),
     (
         "fit_cost",
@@ -24,7 +24,7 @@ BUGS = [
         "in logarithms",
     ),
     ("fit_cost", "bytes per second", [("return alpha, beta", "return alpha, 1 / beta")], "not bytes per second"),
-    ("fit_cost", "half", [("return alpha, beta", "return alpha / 2, beta / 2")], "one way already"),
+    ("fit_cost", "half", [("return alpha, beta", "return alpha / 2, beta / 2")], "already those of one message"),
     (
         "fit_cost",
         "elements",
@@ -39,7 +39,7 @@ BUGS = [
             ("more_messages = 2 * (ranks - 1)", "more_messages = (ranks - 1)"),
             ("- 2 * (ranks - 1) / ranks", "- (ranks - 1) / ranks"),
         ],
-        "goes round twice",
+        "goes around twice",
     ),
     (
         "fit_cost",
@@ -72,7 +72,7 @@ BUGS = [
 """,
             )
         ],
-        "sum up to (.|\n)*first and the last point alone",
+        "sum up to (.|\n)*only through the first and the last point",
     ),
     ("fit_cost", "weights of the sizes", [(LSTSQ, POLYFIT.format("1 / nbytes"))], "sum up to (.|\n)*divided by nbytes"),
     (
@@ -101,20 +101,20 @@ BUGS = [
         "fit_cost",
         "the shortest time",
         [("return alpha, beta, crossover", "return seconds.min(), beta, crossover")],
-        "the shortest message's time was taken for alpha",
+        "alpha is the shortest message's time",
     ),
     # shared_memory_allreduce
     (
         "shared_memory_allreduce",
         "rows never written",
         [("    shared[comm.rank] = send\n", "")],
-        "at no barrier is a rank's vector in its row of shared",
+        "at no barrier is a rank's vector in its row",
     ),
     (
         "shared_memory_allreduce",
         "in float64",
         [(ROWS, "    shared[comm.rank, mine] = op.reduce(shared[:, mine].astype(float), axis=0)\n")],
-        "a vector in between is float64",
+        "an intermediate vector is float64",
     ),
     (
         "shared_memory_allreduce",
@@ -123,19 +123,19 @@ BUGS = [
             (ROWS, "    shared[:, mine] = op.reduce(shared[:, mine], axis=0)\n"),
             ("    comm.Barrier()  # all chunks are reduced\n", ""),
         ],
-        "collects chunks that are not reduced yet",
+        "collects chunks before they are reduced",
     ),
     (
         "shared_memory_allreduce",
         "no barrier after writing",
         [("    comm.Barrier()  # all rows are there\n", "")],
-        "before all have put their rows there",
+        "before all ranks have written their rows",
     ),
     (
         "shared_memory_allreduce",
         "no barrier after reducing",
         [("    comm.Barrier()  # all chunks are reduced\n", "")],
-        "collects chunks that are not reduced yet",
+        "collects chunks before they are reduced",
     ),
     (
         "shared_memory_allreduce",
@@ -260,7 +260,7 @@ BUGS = [
                 "range(comm.size)]\n    first, distance",
             )
         ],
-        "where chunk_bounds says",
+        "take uneven chunks from chunk_bounds",
     ),
     (
         "recursive_halving",
@@ -272,7 +272,7 @@ BUGS = [
         "recursive_halving",
         "nothing is reduced",
         [("op(data[keep], part, out=data[keep])", "pass")],
-        "data is as it was",
+        "data did not change",
     ),
     (
         "recursive_halving",
@@ -309,7 +309,7 @@ BUGS = [
         "recursive_halving",
         "receives where it reduces",
         [("part = np.empty_like(data[keep])", "part = data[keep]")],
-        "a buffer of its own",
+        "into a separate buffer",
     ),
     (
         "recursive_halving",
@@ -327,7 +327,7 @@ BUGS = [
     first, distance = 0, 0""",
             )
         ],
-        "rank 0 sends 3 messages, log2.4. = 2 are asked for\\nLikely cause: it is a ring",
+        "rank 0 sends 3 messages, log2.4. = 2 are asked for\\nLikely cause: this is a ring",
     ),
     (
         "recursive_halving",
@@ -357,19 +357,19 @@ BUGS = [
         "recursive_halving",
         "the kept half is sent",
         [("comm.Sendrecv(data[give]", "comm.Sendrecv(data[keep]")],
-        "the half that is kept is sent",
+        "the kept half is sent",
     ),
     (
         "recursive_halving",
         "received into the kept half",
         [("recvbuf=part", "recvbuf=data[keep]"), ("op(data[keep], part, out=data[keep])", "pass")],
-        "arriving data replaces the kept half: it needs",
+        "arriving data replaces the kept half: receive it into",
     ),
     (
         "recursive_halving",
         "received into the kept half, and reduced",
         [("recvbuf=part", "recvbuf=data[keep]"), ("op(data[keep], part,", "op(data[keep], data[keep],")],
-        "replaces the half that is kept, and is reduced with itself",
+        "replaces the kept half, and is reduced with itself",
     ),
     (
         "recursive_halving",
@@ -388,7 +388,7 @@ BUGS = [
         "fit_cost",
         "doubling twice",
         [("math.log2(ranks)", "2 * math.log2(ranks)")],
-        "goes round twice(.|\n)*or: .*steps once",
+        "goes around twice(.|\n)*or: .*steps once",
     ),
     (
         "fit_cost",

@@ -1,6 +1,8 @@
-"""Test the study under a one-machine Slurm: its own ranks, torchrun's in a batch job, and a rank that dies."""
+"""A one-machine Slurm runs the README's lines, the scripts in mpi_scripts/slurm, and a study whose rank dies."""
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from labs_helpers.data_parallel.study import records
+from labs_helpers.launch.flavour import YIELD, find_flavour
 from labs_helpers.measure import results
-from tests.data_parallel.study.slurm import missing, one_machine_slurm
+from tests.data_parallel.study.slurm import CORES, missing, one_machine_slurm
 
 ROOT = Path(__file__).parents[3]
 STUDY = [sys.executable, "-m", "labs_helpers.data_parallel.study"]
@@ -28,7 +31,7 @@ def environ(tmp_path_factory):
 
 
 def told(command, environ, timeout=900):
-    run = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=timeout)
+    run = subprocess.run(command, env=environ, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
     return run.returncode, run.stdout + run.stderr
 
 
@@ -44,14 +47,62 @@ def test_ranks_of_srun(environ, tmp_path, ranks):
     assert sum(len(records.select(rows, kind)) for kind in rows["kind"].unique()) == len(rows)
 
 
-def test_torchrun_in_a_batch_job(environ, tmp_path):
-    torchrun = f"{Path(sys.executable).parent / 'torchrun'} --nproc-per-node 2 -m labs_helpers.data_parallel.study"
-    script = tmp_path / "job.sh"
-    script.write_text(f"#!/bin/sh\nexec {torchrun} {' '.join(SMALL)} --out {tmp_path / 'out.jsonl'} wrappers losses\n")
-    command = ["sbatch", "--wait", "--ntasks=1", f"--output={tmp_path / 'said'}", str(script)]
-    status, said = told(command, environ)
-    assert status == 0, said + (tmp_path / "said").read_text()
-    assert set(results.load(tmp_path / "out.jsonl")["kind"]) == {"wrapper", "loss_curve"}
+README = [line.partition("#")[0] for line in re.findall(r"^(?:srun|sbatch) .*", (ROOT / "README.md").read_text(), re.M)]
+SHORT = {
+    "check_collectives.py": "--sizes 3 --functions allreduce",
+    "collectives.sbatch": "--functions allreduce --algorithms native ring --largest 8 --seconds 0.001",
+    "study.sbatch": f"{' '.join(SMALL)} wrappers losses",
+    "train_2d.sbatch": "--steps 2 --data text --length 16 --width 32 --heads 4 --batch 8 --dp 2 --tp 2",
+}
+SAYS = {
+    "check_collectives.py": f"{CORES} ranks: \\d+ cases agree",
+    "collectives.sbatch": r"\d+ records appended to",
+    "study.sbatch": r"\d+ records appended to",
+    "train_2d.sbatch": r"step 2 of 2.*validation: loss",
+}
+OTHERS = [path.name for path in sorted(ROOT.glob("mpi_scripts/slurm/*.sbatch")) if path.name not in "".join(README)]
+
+
+def on_this_machine(line: str, tmp_path) -> list[str]:
+    """A command with as many ranks as the node has cores, and short; `--wait` for a job, whose output is kept."""
+    words = shlex.split(re.sub(r"-n \d+", f"-n {CORES}", line))
+    program = next(Path(word).name for word in words if word.startswith("mpi_scripts/"))
+    if words[0] == "sbatch":
+        words[1:1] = ["--wait", f"--output={tmp_path / 'said'}"]
+    return [*words, *SHORT[program].split()]
+
+
+def tried(command, environ, tmp_path):
+    """What a command that ends well has said, its job included."""
+    mpi = (
+        YIELD
+        | find_flavour().environment()
+        | {"VENV": sys.prefix, "RANKS": "2", "CHECKPOINTS": str(tmp_path / "saved")}
+    )
+    activated = os.pathsep.join([str(Path(sys.executable).parent), environ["PATH"]])
+    status, said = told(command, mpi | environ | {"LABS_RECORDS": str(tmp_path), "PATH": activated})
+    said += "".join(path.read_text() for path in tmp_path.glob("said"))
+    assert status == 0, said
+    return said
+
+
+@pytest.mark.parametrize("line", README)
+def test_the_readme_s_line(line, environ, tmp_path):
+    said = tried(on_this_machine(line, tmp_path), environ, tmp_path)
+    assert any(name in line and re.search(pattern, said, re.DOTALL) for name, pattern in SAYS.items()), said
+
+
+@pytest.mark.parametrize("script", OTHERS)
+def test_a_script_that_the_readme_does_not_name(script, environ, tmp_path):
+    ranks = "" if script == "study.sbatch" else "-n 4"  # torchrun starts its own
+    said = tried(on_this_machine(f"sbatch {ranks} mpi_scripts/slurm/{script}", tmp_path), environ, tmp_path)
+    assert re.search(SAYS[script], said, re.DOTALL), said
+
+
+def test_tasks_that_mpi_does_not_join_say_so(environ):
+    command = ["srun", "-n", "2", "--mpi=none", sys.executable, "mpi_scripts/hello.py"]
+    status, said = told(command, find_flavour().environment() | environ)
+    assert status != 0 and "srun started 2 tasks, but MPI did not join them: try srun --mpi=pmix" in said, said
 
 
 def test_a_rank_that_is_killed_ends_the_job_and_is_named(environ, tmp_path):

@@ -6,7 +6,7 @@ from labs_helpers.attention.lab04.checks.ex3_row_softmax import row_softmax
 from labs_helpers.attention.lab04.checks.ex4_tile_attention import tile_attention
 from labs_helpers.attention.lab04.checks.ex5_causal_attention import causal_attention
 from labs_helpers.attention.lab04.checks.ex6_window_attention import window_attention
-from labs_helpers.course.scoreboard import summary
+from labs_helpers.course.lab_summary import summary
 
 __all__ = [
     "attention_costs",

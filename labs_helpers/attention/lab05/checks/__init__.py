@@ -5,7 +5,7 @@ from labs_helpers.attention.lab05.checks.ex2_query_gradient import query_gradien
 from labs_helpers.attention.lab05.checks.ex3_key_value_gradients import key_value_gradients
 from labs_helpers.attention.lab05.checks.ex4_dq_conflicts import dq_conflicts
 from labs_helpers.attention.lab05.checks.ex5_softcap_gradients import softcap_gradients
-from labs_helpers.course.scoreboard import summary
+from labs_helpers.course.lab_summary import summary
 
 __all__ = [
     "attention_function",

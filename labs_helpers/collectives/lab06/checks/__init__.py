@@ -8,7 +8,7 @@ from labs_helpers.collectives.lab06.checks.ex5_pairwise_alltoall import pairwise
 from labs_helpers.collectives.lab06.checks.ex6_fit_cost import fit_cost
 from labs_helpers.collectives.lab06.checks.ex7_shared_memory_allreduce import shared_memory_allreduce
 from labs_helpers.collectives.lab06.checks.ex8_recursive_halving import recursive_halving
-from labs_helpers.course.scoreboard import summary
+from labs_helpers.course.lab_summary import summary
 
 __all__ = [
     "fit_cost",

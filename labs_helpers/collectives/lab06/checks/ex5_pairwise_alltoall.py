@@ -17,6 +17,8 @@ from labs_helpers.collectives.lab06.checks.on_ranks import (
 from labs_helpers.collectives.lab06.checks.vectors import expect_results, expect_unchanged, unwritten
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, likely
+from labs_helpers.course.verdict.holdings import compared
+from labs_helpers.course.verdict.picture import Picture
 
 
 @exercise("06/5", "all-to-all", points=10, minutes=15, reference=exercises.pairwise_alltoall)
@@ -79,7 +81,15 @@ def _expect_exchanged(case: str, left, size: int, length: int, run=None, nothing
             _to_one_alone(run)
             or likely(causes(size, length, nothing), lambda other: np.array_equal(found, other, equal_nan=True)),
             "write down, for each step and rank, which block leaves and where the one that comes is put.",
+            _exchanged(found),
         )
+
+
+def _exchanged(found: np.ndarray) -> Picture | None:
+    """Whose blocks each rank has. found: (rank, block, element)."""
+    right = _blocks(*found.shape[1:]).swapaxes(0, 1)
+    mine, wanted = ({(rank,): one for rank, one in enumerate(ranks)} for ranks in (found, right))
+    return compared("rank {0}", mine, wanted, list(wanted), lambda path, a, b: a == b)
 
 
 def _to_one_alone(run) -> str:

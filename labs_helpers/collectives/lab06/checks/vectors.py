@@ -10,6 +10,8 @@ from labs_helpers.collectives.chunks import chunk_bounds
 from labs_helpers.collectives.lab06.checks.on_ranks import called, left, on_ranks, on_real_ranks
 from labs_helpers.course.verdict import Candidates, Wrong, likely
 from labs_helpers.course.verdict.compare import BY_HAND
+from labs_helpers.course.verdict.holdings import NEVER, OTHER, SAID, holdings
+from labs_helpers.course.verdict.picture import NOTHING, Picture
 from labs_helpers.course.verdict.trees import Comparison
 
 _PLACE = 2**36  # below it a hexadecimal digit a rank, above it the element's number: exact in float64
@@ -103,7 +105,33 @@ def expect_sum(case: str, found, ranges, causes: Candidates = (), otherwise=lamb
             f"rank {rank}, element {element} (chunk {wrong.chunk}): {wrong.said}.{ranks}",
             cause=likely(causes, lambda outcome: np.array_equal(found, outcome, equal_nan=True)) or otherwise(wrong),
             advice=f"follow element {element} through the steps by hand: which rank has what of it, and when?",
+            picture=_contributions(found, ranges),
         )
+
+
+def _contributions(found, ranges) -> Picture:
+    """Whose parts each rank holds of each chunk: of the first element that is wrong, or else of the first."""
+    size, n = np.shape(found)
+    right, inside = found == sum(tagged(size, n)), _inside(ranges, n)
+    expected, got, kinds = [[""] * size for _ in found], [[""] * size for _ in found], np.full((size, size), NOTHING)
+    for rank in range(size):
+        for chunk, (start, stop) in enumerate(chunk_bounds(n, size)):
+            if start == stop:
+                continue
+            asked = inside[rank, start:stop].any()
+            element = start + int((~right[rank, start:stop]).argmax())
+            expected[rank][chunk] = "Σ" if asked else ""
+            wrong = _wrong_element(rank, element, found[rank][element], size, n)
+            parts = ",".join(str(part) for part, times in enumerate(wrong.parts) for _ in range(times))
+            got[rank][chunk] = (
+                "Σ" if right[rank, element] else NEVER if wrong.said == "never written" else parts or OTHER
+            )
+            kinds[rank, chunk] = SAID.index(
+                "not asked for" if not asked else "right" if right[rank, element] else "wrong"
+            )
+    title = f"{int((kinds == SAID.index('wrong')).any(1).sum())} of {size} ranks lack a finished sum"
+    below = f"Whose parts are in it; Σ: each rank's once, {NEVER}: never written, {OTHER}: something else."
+    return holdings(title, expected, got, kinds, below)
 
 
 def _inside(ranges, n: int) -> np.ndarray:

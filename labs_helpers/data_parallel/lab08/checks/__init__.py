@@ -1,6 +1,6 @@
 """The checks of lab 08, one file per exercise; its notebook calls `check.name(name)`."""
 
-from labs_helpers.course.scoreboard import summary
+from labs_helpers.course.lab_summary import summary
 from labs_helpers.data_parallel.lab08.checks.ex1_same_start import same_start
 from labs_helpers.data_parallel.lab08.checks.ex2_average_gradients import average_gradients
 from labs_helpers.data_parallel.lab08.checks.ex3_flat_average import flat_average

@@ -1,6 +1,6 @@
 """The checks of lab 09, one file per exercise; its notebook calls `check.name(name)`."""
 
-from labs_helpers.course.scoreboard import summary
+from labs_helpers.course.lab_summary import summary
 from labs_helpers.data_parallel.lab09.checks.ex1_states_in_bytes import states_in_bytes
 from labs_helpers.data_parallel.lab09.checks.ex2_shard_pieces import shard_pieces
 from labs_helpers.data_parallel.lab09.checks.ex3_sharded_groups import sharded_groups

@@ -1,6 +1,6 @@
 """The checks of lab 00, one file per exercise; its notebook calls `check.name(name)`."""
 
-from labs_helpers.course.scoreboard import summary
+from labs_helpers.course.lab_summary import summary
 from labs_helpers.first_kernels.lab00.checks.ex0_programs_needed import programs_needed
 from labs_helpers.first_kernels.lab00.checks.ex1_vector_add import vector_add
 from labs_helpers.first_kernels.lab00.checks.ex2_transpose_copy import transpose_copy

@@ -22,9 +22,10 @@ from labs_helpers.gemm.lab03.pictures.space import (
     programs_per_sm,
     short,
 )
+from labs_helpers.gemm.lab03.pictures.tile import draw_tile
 
 __all__ = [
     "draw_elsewhere", "draw_heat", "draw_kept", "draw_long", "draw_losses", "draw_picks", "draw_pipeline",
-    "draw_regret", "draw_rules", "draw_tuned", "draw_waves", "elsewhere", "first_fall", "kept_losses",
+    "draw_regret", "draw_rules", "draw_tile", "draw_tuned", "draw_waves", "elsewhere", "first_fall", "kept_losses",
     "programs_per_sm", "short", "stale", "until",
 ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""The site: what builds it, its settings, its glossary."""

@@ -1,0 +1,69 @@
+"""Links of the site: those of the repository, rewritten for its pages, and those of its pages, followed."""
+
+import re
+import shutil
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from labs_helpers.labs import ROOT
+
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+CODE = r"```.*?```|`[^`\n]*`"
+LINK = re.compile(rf"{CODE}|(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?![a-z]+:|#)([^\s)#]+)(#[^\s)]*)?\)", re.DOTALL)
+
+
+def rewritten(text: str, source: str, published: dict[str, str], pages: Path) -> str:
+    """Markdown of the repository's file `source`, in which relative links lead to a page, a copied picture, or GitHub.
+
+    published: a file of the repository → its page. Code is left alone. FileNotFoundError for a link to nothing.
+    """
+
+    def follow(link: re.Match) -> str:
+        picture, words, target, anchor = link.groups("")
+        if not target:  # code
+            return link[0]
+        path = (ROOT / source).parent.joinpath(unquote(target)).resolve()
+        if not path.exists() or not path.is_relative_to(ROOT):
+            raise FileNotFoundError(f"{source} links to {target}, which is not there")
+        name = path.relative_to(ROOT).as_posix()
+        if picture:
+            (pages / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, pages / name)
+        elif name not in published:
+            target = f"{REPOSITORY}/{'tree' if path.is_dir() else 'blob'}/main/{name}"
+        return f"{picture}[{words}]({target}{anchor})"
+
+    return LINK.sub(follow, text)
+
+
+class _Page(HTMLParser):
+    """The internal links of a page, and the places that links can lead to."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.links, self.places = set(), {""}
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.places |= {given[key] for key in ("id", "name") if given.get(key)}
+        for key in ("href", "src"):
+            if given.get(key) and not urlsplit(given[key]).scheme and not given[key].startswith("//"):
+                self.links.add(given[key])
+
+
+def broken(html: Path) -> list[str]:
+    """A sentence per internal link of the built pages that leads to no file, or to no place in one."""
+    pages = {path: _Page(path.read_text()) for path in html.rglob("*.html")}
+    found = []
+    for path, page in pages.items():
+        for link in sorted(page.links):
+            parts = urlsplit(link)
+            to = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not to.exists():
+                found.append(f"{path.relative_to(html)}: {link} leads to no file")
+            elif to in pages and unquote(parts.fragment) not in pages[to].places:
+                found.append(f"{path.relative_to(html)}: {link} leads to no place on that page")
+    return found
