@@ -1,4 +1,5 @@
-"""Before any test imports Triton: interpreter or compiler, as this machine has it. And Hypothesis on a busy machine."""
+"""Choose Triton's interpreter or compiler before any test imports Triton, and configure Hypothesis for busy
+machines."""
 
 from importlib.util import find_spec
 

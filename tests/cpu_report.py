@@ -1,6 +1,7 @@
-"""pytest --cpu-report: the processor time of each test file, its subprocesses' included, the dearest first.
+"""pytest --cpu-report: print the processor time of each test file with its subprocesses, the largest first.
 
-Unlike --durations it says the same on a busy machine. What outlives its test counts where it is waited for.
+Unlike --durations, it gives the same result on a busy machine. A process that outlives its test counts where it is
+waited for.
 """
 
 from __future__ import annotations

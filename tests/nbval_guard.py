@@ -1,9 +1,9 @@
-"""pytest plugin that closes the holes of nbval.
+"""pytest plugin that catches failures that nbval misses.
 
-nbval by itself passes a cell that ran out of time if it returns normally after the interrupt, and expects
-every later cell to fail; waits a cell's whole time limit for a kernel that has died; and reads output without
-end. Here each of these fails its own cell at once, and with it the notebook's later cells. One more test a
-notebook, `form`, fails where the notebook is written such that nbval compares nothing.
+nbval alone passes a cell that exceeded its time if the cell returns normally after the interrupt, and expects every
+later cell to fail. It waits a cell's whole time limit for a kernel that has died, and reads output without end. With
+this plugin, each of these immediately fails its own cell and the notebook's later cells. One more test per notebook,
+`form`, fails if the notebook is written so that nbval compares nothing.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""What a notebook must look like for nbval to check it."""
+"""The form that a notebook needs so that nbval checks it."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Planted bugs: a reference's file with one thing changed, as a function."""
+"""Planted bugs: functions made from a reference's file with one change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that tests start, signal and see end, also on a busy machine."""
+"""Start, signal and wait for processes in tests, also on a busy machine."""
 
 from __future__ import annotations
 

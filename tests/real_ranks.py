@@ -1,8 +1,8 @@
-"""Four ranks that import PyTorch once and do one piece of work after another, for all files that a worker tests.
+"""Four ranks that import PyTorch once and run one task after another, for all files of a test worker.
 
-    by_rank = real_ranks.run(function, 2, cases)      # as run_on_ranks does, on the first two
+    by_rank = real_ranks.run(function, 2, cases)      # like run_on_ranks, on the first two
 
-A start of four takes longer than most work: PyTorch's import, and that of its optimizers, on each of them.
+Starting four ranks takes longer than most tasks, because each imports PyTorch and its optimizers.
 """
 
 from __future__ import annotations

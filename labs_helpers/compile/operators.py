@@ -16,8 +16,9 @@ AUTOCAST = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}  # device → dispatch
 def seen_by_torch(*operands: Any) -> bool:
     """Return True if a call on these tensors must be an operator, because something watches operators.
 
-    Any other call launches its kernels directly, which saves 10 to 40 µs of host time. Outside of torch.compile, so
-    does a call with an argument that is no tensor: the operator's schema would refuse it before our own check names it.
+    Any other call launches its kernels directly, which saves 10 to 40 µs of host time. Outside of torch.compile, a call
+    with an argument that is not a tensor also launches directly, because the operator's schema would refuse it before
+    our own check names it.
 
     These watch operators: torch.compile and torch.export, which set is_compiling; a dispatch mode (fake tensors,
     make_fx, FlopCounterMode, selective checkpointing); a tensor subclass (a fake tensor outside its mode, DTensor).

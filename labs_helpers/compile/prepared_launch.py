@@ -26,7 +26,7 @@ _recorders = 0  # how many `usual_launches` blocks are open
 
 @dataclass(frozen=True)
 class _Address:
-    """Where a matrix begins, which is all that its map needs of a tensor."""
+    """The address of a matrix, which is all that its tensor map needs."""
 
     address: int
 

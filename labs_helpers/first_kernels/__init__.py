@@ -1,1 +1,1 @@
-"""First kernels: a vector, a matrix and its transpose, a row, and which roof limits an operation; lab 00."""
+"""Lab 00's first kernels: vector add, transposed copy and row sum; and the roof that limits an operation."""

@@ -86,8 +86,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _whole(answers: list[Answer], chosen: Lab) -> list[Answer]:
-    """Return the answers with what they need of their author's other cells above, including cells of exercises
-    without a reference."""
+    """Return the answers with the definitions that they need from their author's other cells above, including cells
+    of exercises without a reference."""
     found, own = list[Answer](), list[str]()
     for answer, exercise in zip(answers, chosen.exercises(), strict=True):
         found.append(replace(answer, before=(*own, *answer.before)))
@@ -109,7 +109,7 @@ def _saved(path: Path) -> str:
 
 
 def _report(chosen: Lab, answers: list[Answer]) -> None:
-    """Print one line per exercise as soon as it is known; then the total, what is wrong, and what is odd."""
+    """Print one line per exercise as soon as it is known; then the total, the errors, and oddities."""
     imports, rows = imports_of(read_cells(chosen.path)), []
     print(f"  {'exercise':42} {'points':>11}  cases right")
     for answer in answers:

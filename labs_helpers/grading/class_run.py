@@ -87,7 +87,7 @@ def _graded(grading: Grading, todo: Sequence[HandedIn], jobs: int, profile: str)
 
 def grade(grading: Grading, one: HandedIn, over: Over = bool) -> Record:
     """Grade one student. Never raises: a failure becomes part of the record, and is not a zero. over: called
-    meanwhile; True ends the grading."""
+    repeatedly during the grading; True ends it."""
     flags = (NO_JAIL,) if grading.jail.name == "none" else ()
     record = Record(one.student, GRADED, digest=_digest(one), flags=flags, version=VERSION, course=COURSE)
     if one.instead:

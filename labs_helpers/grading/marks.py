@@ -25,9 +25,9 @@ HIDDEN = "hidden-values"
 class Mark:
     """The result of one exercise.
 
-    points: None if somebody has to look first. status: RIGHT, OPEN, REVIEW, or another of `verdict`. reason: the
-    check's words, or what to look at. flags: what is odd about the cell. cases: those that passed. source: the answer,
-    with the definitions from its author's other cells that it needs.
+    points: None if somebody must review the answer first. status: RIGHT, OPEN, REVIEW, or another of `verdict`. reason:
+    the check's words, or the reason for a review. flags: oddities of the cell. cases: those that passed. source: the
+    answer, with the definitions from its author's other cells that it needs.
     """
 
     exercise: str

@@ -38,8 +38,9 @@ class Verdict:
 
     status: RIGHT, WRONG, CRASHED (the process died), `memory.MEMORY` (it needed too much), TIMEOUT, FAILED (the check
     itself failed) or REFUSED (one of its kernels is not launched). lines: of the cases that passed. message: the
-    check's words for the student. values: for each seed what the hidden inputs gave, as `values.written` writes it,
-    None where there are none. Where the answer raised an error, they are those before, and `raised` is its name.
+    check's words for the student. values: for each seed, the results for the hidden inputs, as `values.written` writes
+    them; None if there are none. If the answer raised an error, they are the results before it, and `raised` is the
+    error's name.
     """
 
     status: str
@@ -60,12 +61,12 @@ def verdicts(
 ) -> list[Verdict]:
     """Judge some answers of one submission in one jail.
 
-    imports: the lab's statements (`imports_of`). seeds: of the hidden inputs. over: is asked meanwhile, and ends the
-    jail: ProcessStopped. run_in: the jail, of `jails.Jail`.
+    imports: the lab's statements (`imports_of`). seeds: of the hidden inputs. over: called repeatedly; if it returns
+    True, the jail is ended with ProcessStopped. run_in: the jail, of `jails.Jail`.
 
-    An answer runs in processes of its own (far/), in which neither checks nor references nor keys of hidden inputs
-    ever were, and their files are hidden in the jail. What the check says comes from before the hidden inputs were
-    drawn, so that its words cannot tell them; of these nothing but values and the name of an error leaves the jail.
+    An answer runs in separate processes (far/), which never contain checks, references or keys of hidden inputs; their
+    files are hidden in the jail. The check's words are produced before the hidden inputs are drawn, so they cannot
+    reveal these. Of the hidden inputs' results, only values and the name of an error leave the jail.
     """
     if not answers:
         return []
@@ -119,7 +120,7 @@ def _message(content: Mapping[str, Any]) -> str:
 
 
 def _besides(output: str, jobs: Iterable[Mapping[str, Any]]) -> str:
-    """What was printed, without what is said of answers: their values could tell the hidden inputs."""
+    """Return the printed text without lines about answers, whose values could reveal the hidden inputs."""
     tokens = tuple(str(job["token"]) for job in jobs)
     return "\n".join(line for line in output.splitlines() if not line.startswith(tokens)).strip()
 

@@ -1,5 +1,5 @@
-"""Build the error of failed ranks from what each left in its folder (see worker.py): who raised, and who stood
-where."""
+"""Build the error of failed ranks from the files that each left in its folder (see worker.py): which rank raised,
+and where each rank was."""
 
 from pathlib import Path
 from typing import Any

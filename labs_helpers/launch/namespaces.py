@@ -1,7 +1,7 @@
-"""Create network namespaces joined by rate-limited cables, and remove them whatever happens to this process.
+"""Create network namespaces joined by rate-limited cables, and remove them however this process ends.
 
 Everything is inside namespaces and disappears with them. Their names identify the process that created them, so the
-next process recognizes and removes what a killed one left.
+next process recognizes and removes the leftovers of a killed one.
 """
 
 from __future__ import annotations

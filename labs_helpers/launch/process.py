@@ -218,7 +218,7 @@ def put_mark(environment: dict[str, str]) -> str:
 
 
 def end_marked(mark: str) -> None:
-    """End what `put_mark` marked: SIGTERM first, and after GRACE_S SIGKILL for what is left."""
+    """End the processes that `put_mark` marked: SIGTERM first, and SIGKILL after GRACE_S for those still alive."""
     _end(None, mark)
 
 

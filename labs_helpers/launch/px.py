@@ -1,7 +1,7 @@
-"""Follow a %%px cell to its end, and report it like `run_on_ranks`: who raised, who died, and who stood where.
+"""Follow a %%px cell to its end, and report it like `run_on_ranks`: which rank raised or died, and where each rank was.
 
-Each engine leaves in the cluster's folder what a rank of `run_on_ranks` leaves (see worker.py); `prepare_engine` runs
-there. `Cell` waits here for the ranks of one cell, and for anything that keeps it from ending.
+Each engine writes the same files to the cluster's folder as a rank of `run_on_ranks` (see worker.py); `prepare_engine`
+runs there. `Cell` waits here for the ranks of one cell, and for anything that keeps it from ending.
 """
 
 from __future__ import annotations

@@ -18,13 +18,13 @@ from labs_helpers.launch.leave import end_process
 
 BEAT_S = 0.5
 SILENCE_S = 20.0  # a live rank may be quiet for seconds, while a compiler holds Python's lock; not longer
-PROOF = 2  # so many new heartbeats show that a rank is alive; it may have sent the first before it died
+PROOF = 2  # this many new heartbeats show that a rank is alive; it may have sent the first before it died
 RUNNING, FAILED, OVER, GONE = "running", "failed", "over", "gone"
 
 
 @dataclass
 class Heard:
-    """A rank's last heartbeat. begun: the number of collectives, by process group; said: its error. quiet: looks at
+    """A rank's last heartbeat. begun: the number of collectives, by process group; said: its error. quiet: checks of
     this rank without a new heartbeat; fresh: new heartbeats since some rank reported an error."""
 
     number: int
@@ -36,16 +36,16 @@ class Heard:
 
 
 class Watch(threading.Thread):
-    """Sends this rank's heartbeats from `start` to `finish`, and looks at those of the other ranks.
+    """Sends this rank's heartbeats from `start` to `finish`, and monitors those of the other ranks.
 
-    As soon as any rank knows the culprit, all ranks learn its verdict from the store. A rank that is still at work then
-    calls `end` with it, which by default prints it and ends the process, because a kernel of NCCL waits for ever.
-    Time is counted in this rank's own looks, so that a job that was paused as a whole goes on.
+    As soon as any rank knows the culprit, all ranks learn its verdict from the store. A rank that is still running then
+    calls `end` with it, which by default prints it and ends the process, because an NCCL kernel would wait forever.
+    Time is counted in this rank's own checks, so that a job that was paused as a whole continues.
 
-    store: a connection of its own, because a wait in another thread would block a shared one. keeper: who keeps the
-    store, in words; keeps: whether this process does. begun: this rank's collectives so far, by process group ("0" is
-    all ranks). timeout: seconds within which all ranks have to arrive, and some rank has to begin a collective or
-    something else that is noted; limit: seconds of the whole run.
+    store: a separate connection, because a wait in another thread would block a shared one. keeper: a description of
+    the process that keeps the store; keeps: whether this process keeps it. begun: this rank's collectives so far, by
+    process group ("0" is all ranks). timeout: seconds within which all ranks must arrive, and some rank must begin a
+    collective or another noted activity; limit: seconds of the whole run.
     """
 
     def __init__(
@@ -77,13 +77,13 @@ class Watch(threading.Thread):
         threading.Thread(target=self._watch_store, name="watch of the store", daemon=True).start()
 
     def note(self, what: str) -> None:
-        """What this rank begins, for the sentence that may have to be said about it."""
+        """Note the activity that this rank begins, for a later message about it."""
         self.moved = self.looks
         self.store.set(f"at {self.rank}", what)
 
     def finish(self, said: str = "") -> str:
-        """This rank has come to its end, because of the error `said` or without one. Waits until all ranks have, and
-        returns the verdict: '' if no rank failed."""
+        """Report that this rank has ended, with the error `said` or without one. Wait for all ranks, and return the
+        verdict: '' if no rank failed."""
         self.state, self.said = (FAILED, said) if said else (OVER, "")
         self.wake.set()
         self.join()
@@ -134,7 +134,7 @@ class Watch(threading.Thread):
             self.all_here.set()
 
     def _agreed(self) -> str:
-        """The verdict of the rank that was the first to have one, '' so far."""
+        """Return the verdict of the first rank that reached one; '' until then."""
         if self.store.check(["verdict"]):
             return str(self.store.get("verdict").decode())
         mine = self._conclude()
@@ -164,7 +164,7 @@ class Watch(threading.Thread):
         return ""
 
     def _who_is_behind(self) -> str:
-        """Ranks that have begun fewer collectives than another one of the same process group."""
+        """Return the ranks that have begun fewer collectives than another rank of the same process group."""
         counts = {rank: one.begun for rank, one in self.heard.items() if one.state == RUNNING}
         most: dict[str, int] = {}
         for group, count in (pair for of_rank in counts.values() for pair in of_rank.items()):
@@ -195,7 +195,7 @@ class Watch(threading.Thread):
         return (self.looks - look) * BEAT_S
 
     def _watch_store(self) -> None:
-        """Ends this rank when a call to the store does not return, because whoever keeps it is stopped."""
+        """End this rank if a call to the store does not return, because the process that keeps it is stopped."""
         seen, quiet = -1, 0
         while not self.done.wait(BEAT_S):
             seen, quiet = self.looks, quiet + 1 if self.looks == seen else 0

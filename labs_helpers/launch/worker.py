@@ -1,9 +1,10 @@
-"""What every rank runs: python worker.py FOLDER [SCRIPT ARGUMENT...]   (started by mpirun.py, a file, not a module)
+"""The program that every rank runs: python worker.py FOLDER [SCRIPT ARGUMENT...] (a file, not a module; mpirun.py
+starts it)
 
-It leaves in FOLDER, with the rank in place of R: R.output (the beginning of what it printed) and R.output.N (the N-th
-part of the same length: the last two), R.pid, R.where (where it stood when it was ended), R.error (why it failed),
-R.done (its result, pickled; empty where it left by sys.exit). Without SCRIPT it calls the function in FOLDER/call.
-It imports nothing of this package: a rank that cannot import the package can still say so.
+It writes to FOLDER, with the rank in place of R: R.output (the beginning of its output) and R.output.N (the last two
+parts of the same length, of which this is the N-th), R.pid, R.where (where it was when it was ended), R.error (why it
+failed), R.done (its result, pickled; empty if it called sys.exit). Without SCRIPT it calls the function in FOLDER/call.
+It imports nothing from this package, so that a rank that cannot import the package can still report that.
 """
 
 import faulthandler
@@ -28,7 +29,7 @@ LEAVE_GROUP = (
     "LABS_LEAVE_GROUP"  # set: mpirun kills the group that it made for a rank, and the caller wants to ask first
 )
 OUTPUT_PART = 2 * 2**20  # bytes; three parts at most are kept of what a rank prints
-OTHERS_MAY_FAIL_TOO_S = 0.5  # so that the same error on every rank is reported as such, not as a race's winner
+OTHERS_MAY_FAIL_TOO_S = 0.5  # so that an error on every rank is reported as such, not as the error of the first rank
 
 
 def main() -> None:
@@ -50,7 +51,8 @@ def main() -> None:
 
 
 def _leave_group() -> None:
-    """Go on as a child in a group of its own, which mpirun does not know; this process ends as the child does."""
+    """Continue as a child in a separate process group, which mpirun does not know; this process ends with the
+    child's status."""
     if child := os.fork():
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if code < 0:
@@ -72,7 +74,7 @@ def _call(file: Path) -> bytes:
 
     with file.open("rb") as stream:
         sys.path[:], ranks, hosts, cells = pickle.load(stream)
-        linecache.cache.update(cells)  # notebook cells are no files: tracebacks shall show their lines
+        linecache.cache.update(cells)  # notebook cells are not files, but tracebacks should show their lines
         import cloudpickle
         from mpi4py import MPI
 
@@ -93,14 +95,17 @@ def _call(file: Path) -> bytes:
 
 
 def _print_to(file: Path) -> Callable[[], None]:
-    """What is printed goes to `file` from now on, by way of a process that keeps no more than three parts of it: it
-    lives on until all has been written, whatever becomes of this one. Returns what ends it, within 1 s."""
+    """Redirect output to `file` from now on, through a process that keeps at most three parts of it.
+
+    That process lives until it has written everything, even if this one dies. Returns a function that ends it within 1
+    s.
+    """
     sys.stdout.flush()
     reading, writing = os.pipe()
     written, is_writing = os.pipe()
     if (child := os.fork()) == 0:
         if os.fork() == 0:
-            os.setpgid(0, 0)  # or else mpirun ends it together with this rank
+            os.setpgid(0, 0)  # otherwise mpirun would end it together with this rank
             for descriptor in (writing, written, 0, 1, 2):
                 os.close(descriptor)
             with suppress(OSError):  # the folder is gone
@@ -147,7 +152,7 @@ def write(file: Path, content: bytes) -> None:
 
 
 def _described(error: BaseException) -> str:
-    """The traceback, without the frames of this file."""
+    """Return the traceback without the frames of this file."""
     place, ours = error.__traceback__, (__file__, runpy.__file__, "<frozen runpy>")
     while place is not None and place.tb_frame.f_code.co_filename in ours:
         place = place.tb_next
@@ -155,7 +160,7 @@ def _described(error: BaseException) -> str:
 
 
 def say_where_when_asked(folder: Path, rank: int | str) -> None:
-    """From now on this process answers SIGCONT, and a crash, by writing to R.where where it stands."""
+    """From now on, answer SIGCONT, and a crash, by writing to R.where where this process is."""
     where = open(folder / f"{rank}.where", "w")
     faulthandler.enable(where, all_threads=False)
     faulthandler.register(signal.SIGCONT, where, all_threads=False)  # Open MPI sends it before it ends a rank
@@ -163,7 +168,7 @@ def say_where_when_asked(folder: Path, rank: int | str) -> None:
 
 
 def ask_where(folder: Path) -> None:
-    """Ask the ranks on this host that are still at work where they stand, and wait for their answers, 1 s at most."""
+    """Ask the ranks on this host that are still running where they are, and wait at most 1 s for their answers."""
     asked = []
     for file in folder.glob("*.pid"):
         pid, place = file.read_text().split()
@@ -177,12 +182,13 @@ def ask_where(folder: Path) -> None:
 
 
 def died(folder: Path) -> list[int]:
-    """The ranks on this host whose process has ended without a result: with an error, or without a word."""
+    """Return the ranks on this host whose process has ended without a result, whether with an error or without any
+    message."""
     return [rank for rank in gone(folder) if not (folder / f"{rank}.done").exists()]
 
 
 def gone(folder: Path) -> list[int]:
-    """The ranks on this host whose process has ended."""
+    """Return the ranks on this host whose process has ended."""
     here, ranks = where_pids_mean_the_same(), []
     for file in folder.glob("*.pid"):
         pid, place = file.read_text().split()
@@ -199,7 +205,7 @@ def lives(pid: str) -> bool:
 
 
 def where_pids_mean_the_same() -> str:
-    """A host's name does not say so: one machine may pretend to be several."""
+    """Identify this PID namespace. The host's name does not: one machine may pretend to be several."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -211,7 +217,7 @@ def _ended(file: Path) -> bool:
 
 
 def _end_all_ranks(folder: Path, finish_printing: Callable[[], None]) -> None:
-    """Without this the other ranks would wait for ever for the one that failed."""
+    """End all ranks, because the others would wait forever for the one that failed."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         sys.exit(1)
@@ -219,7 +225,7 @@ def _end_all_ranks(folder: Path, finish_printing: Callable[[], None]) -> None:
     while time.monotonic() < deadline and not all(_ended(file) for file in folder.glob("*.pid")):
         time.sleep(0.01)
     ask_where(folder)
-    finish_printing()  # the error is told; MPI's notice that it aborts would only repeat it
+    finish_printing()  # the error was reported; MPI's notice of the abort would only repeat it
     mpi.COMM_WORLD.Abort(1)
 
 

@@ -1,4 +1,5 @@
-"""Ranks of torch.distributed: found in torchrun's or Slurm's environment, watched, and ended with a culprit's name."""
+"""Start torch.distributed from torchrun's or Slurm's environment, watch its ranks, and name the culprit if they
+fail."""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ LONGER = timedelta(minutes=5)  # so that `Watch`, which knows the names, ends a 
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT: torchrun's, or made of what srun tells its tasks.
+    """Return RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, from torchrun or derived from srun's variables.
 
-    With srun rank 0's host is the first of the step's, and the port follows from job and step. RuntimeError where
-    nobody has started ranks.
+    With srun, rank 0's host is the first one of the step, and the port is derived from job and step. Raises
+    RuntimeError if nobody has started ranks.
     """
     names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
     if "RANK" in environ:
@@ -46,7 +47,7 @@ def environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def first_host(hosts: str) -> str:
-    """Of a list as Slurm writes it: 'gpu[07-09,12],login' → 'gpu07'."""
+    """Return the first host of a list in Slurm's notation: 'gpu[07-09,12],login' → 'gpu07'."""
     found = re.match(r"([^,\[]+)(?:\[(\w+)[^\]]*\])?([^,]*)", hosts)
     if not found:
         raise ValueError(f"{hosts!r} is no list of hosts")
@@ -55,18 +56,19 @@ def first_host(hosts: str) -> str:
 
 
 def add_timeout(parser: ArgumentParser) -> None:
-    """The option --timeout, for `world`."""
+    """Add the option --timeout, for `world`."""
     told = "seconds within which all ranks have to arrive, and some rank has to begin a collective"
     parser.add_argument("--timeout", type=seconds, default=300.0, metavar="S", help=f"{told}; default: %(default)g")
 
 
 @contextmanager
 def world(timeout: float, limit: float, gpus: bool) -> Iterator[Callable[[str], None]]:
-    """Within it torch.distributed is initialised: NCCL with `gpus`, a GPU per rank, else gloo with a thread per rank.
+    """Initialize torch.distributed inside the block: NCCL with `gpus`, one GPU per rank, else gloo with one thread per
+    rank.
 
-    Yields a function that notes what begins. A rank that fails, dies, is stopped, does not arrive, or keeps the others
-    waiting for `timeout` seconds ends all ranks, with status 1 and its name: see `Watch`. So does a run of more than
-    `limit` seconds.
+    Yields a function that notes the activity that begins. If a rank fails, dies, is stopped, does not arrive, or keeps
+    the others waiting for `timeout` seconds, all ranks end with status 1 and a message that names it: see `Watch`. A
+    run of more than `limit` seconds also ends this way.
     """
     start_limit(limit + LONGER.total_seconds())
     os.environ |= environment(os.environ)
@@ -74,11 +76,11 @@ def world(timeout: float, limit: float, gpus: bool) -> Iterator[Callable[[str], 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = None
     if gpus:
-        # A task of Slurm may see one GPU alone, which then is number 0.
+        # A Slurm task may see only one GPU, which then has number 0.
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
         torch.cuda.set_device(device)
     else:
-        torch.set_num_threads(1)  # ranks are what shares the cores
+        torch.set_num_threads(1)  # the ranks share the cores
     store, kept_by_torchrun = connect(os.environ, timeout)
     watch = Watch(
         PrefixStore("watch", store.clone()), rank, size, collectives_begun, timeout, limit,
@@ -110,7 +112,8 @@ def world(timeout: float, limit: float, gpus: bool) -> Iterator[Callable[[str], 
 
 
 def connect(environ: Mapping[str, str], timeout: float) -> tuple[Any, bool]:
-    """The store of these ranks, and whether torchrun keeps it; else rank 0 does. Waits for the keeper alone."""
+    """Return the store of these ranks, and whether torchrun keeps it; otherwise rank 0 does. Wait only for the
+    process that keeps it."""
     host, port, rank = environ["MASTER_ADDR"], int(environ["MASTER_PORT"]), int(environ["RANK"])
     by_torchrun = environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     TCPStore: Any = dist.TCPStore  # type: ignore[attr-defined]
@@ -126,7 +129,7 @@ def connect(environ: Mapping[str, str], timeout: float) -> tuple[Any, bool]:
 
 
 def collectives_begun() -> dict[str, int]:
-    """How many collectives this rank has begun in each of its process groups, by the group's name; "0" is all ranks."""
+    """Return the number of collectives that this rank has begun, by the name of the process group; "0" is all ranks."""
     counts: dict[str, int] = {}
     groups: Mapping[Any, str] = dist.distributed_c10d._world.pg_names
     for group, named in dict(groups).items():

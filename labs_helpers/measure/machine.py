@@ -135,7 +135,7 @@ class Machine:
 
     @property
     def tensor_core_warning(self) -> str | None:
-        """What to know on Turing (T4) with Triton 3.3 or newer, and the line that mends it; else None."""
+        """Return a warning for Turing (T4) with Triton 3.3 or newer, and the command that fixes it; else None."""
         if self.capability != (7, 5) or self.triton is None:
             return None
         if tuple(int(part) for part in self.triton.split(".")[:2]) < (3, 3):

@@ -1,4 +1,4 @@
-"""A study at shapes that nobody tuned for, drawn from a seed: our code beside its baselines, and where it loses."""
+"""A study at random shapes that nobody tuned for: compare our code with its baselines, and find where it loses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measure what a training step costs: the time of its phases, its memory, and its kernels."""
+"""Measure a training step: the time of its phases, its memory, and its kernels."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def measure_step(training: Training, rounds: int = 10, seconds: float = 2.0) -> 
     """Return the measured part of a record: times in ms, bytes, launches, loss. The first steps, which compile, are not
     timed.
 
-    rounds: timed steps; only LEAST of them if they would take longer than `seconds`. Phases are timed in as many
-    separate steps, with a wait after each phase, added up over the micro-batches; a CUDA graph has no such times
-    (None). state_bytes: allocated before the step: parameters, moments and batch, and on a GPU what libraries keep
-    there. peak_bytes: the most during the step, including these; None for code compiled for a CPU, where nobody counts.
+    rounds: timed steps; only LEAST of them if they would take longer than `seconds`. Phases are timed in the same
+    number of separate steps, with a wait after each phase, and added up over the micro-batches; for a CUDA graph they
+    are None. state_bytes: allocated before the step: parameters, moments and batch, and on a GPU the libraries' memory.
+    peak_bytes: the most during the step, including these; None for code compiled for a CPU, where nothing counts them.
     loss: after the fifth timed step, BEFORE_CAPTURE + 1 + LEAST steps in all; None if it is not finite.
     """
     for _ in range(1 if training.setup.graph else BEFORE_CAPTURE + 1):

@@ -1,4 +1,4 @@
-"""How a model is trained: `Setup` holds the choices that cost or save time and memory, and ORDERS the orders to make
+"""Describe how to train a model: `Setup` holds choices that affect time and memory, and ORDERS the orders to apply
 them in."""
 
 from __future__ import annotations

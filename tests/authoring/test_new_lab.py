@@ -1,4 +1,4 @@
-"""make new-lab: a lab made in a copy of the tree passes its form test, its planted bugs and the house's style there."""
+"""Test `make new-lab`: in a copy of the tree, a new lab passes its form test, its planted bugs and the style checks."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""Outputs are those of the code: the hash says so, and make refresh makes it so."""
+"""Test that stored outputs belong to the present code (by its hash), and that `make refresh` renews them."""
 
 import os
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""make sync: what it writes, what it leaves alone, and what it says where a cell is missing."""
+"""Test `make sync`: what it writes, what it leaves unchanged, and its message if a cell is missing."""
 
 import dataclasses
 import re

@@ -1,1 +1,1 @@
-"""Where each number in the text of a lab comes from: a table per lab, and the test that holds the text to it."""
+"""The source of each number in a lab's text: one table per lab, and the test that compares the text with it."""

@@ -1,4 +1,4 @@
-"""Where the numbers of lab 01 come from."""
+"""Compute the numbers in lab 01's text."""
 
 from __future__ import annotations
 

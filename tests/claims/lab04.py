@@ -1,4 +1,4 @@
-"""Where the numbers of lab 04 come from."""
+"""Compute the numbers in lab 04's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the numbers of lab 05 come from."""
+"""Compute the numbers in lab 05's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the numbers of lab 06 come from."""
+"""Compute the numbers in lab 06's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lab 08's text says in numbers, and what the records give."""
+"""Compute the numbers in lab 08's text from the records."""
 
 from torch.distributed.constants import default_pg_timeout
 

@@ -1,4 +1,4 @@
-"""What the numbers in lab 09's text come from."""
+"""Compute the numbers in lab 09's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers with a unit in a lab's Markdown."""
+"""Find the numbers with a unit in a lab's Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table of claims is made of."""
+"""The entries of a table of claims."""
 
 from __future__ import annotations
 

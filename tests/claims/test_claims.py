@@ -1,4 +1,4 @@
-"""Every number with a unit in a lab's text is computed by the lab's table of claims, or given for a reason.
+"""Test that every number with a unit in a lab's text is computed by the lab's table of claims, or listed with a reason.
 
 The table of lab 02 is TABLE in lab02.py.
 """

@@ -1,4 +1,4 @@
-"""The algorithms on practice ranks: any number of ranks, any size, dtype and operation."""
+"""Test the algorithms on practice ranks, with any number of ranks, any size, dtype and operation."""
 
 import functools
 

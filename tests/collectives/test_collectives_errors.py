@@ -1,4 +1,4 @@
-"""Every bad argument is named; a difference between ranks is told on every rank, with the odd ones: no hang."""
+"""Test that every bad argument is named, and that every rank reports a difference between ranks instead of hanging."""
 
 import numpy as np
 import pytest

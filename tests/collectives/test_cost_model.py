@@ -1,4 +1,5 @@
-"""The cost formulas are the paper's, the fit finds what made the data, and a crossover is where two costs meet."""
+"""Test that the cost formulas match the paper, that the fit recovers known costs, and that crossovers are where
+costs are equal."""
 
 import math
 

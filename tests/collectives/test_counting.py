@@ -1,4 +1,4 @@
-"""What a counting communicator counts is what its rank sent."""
+"""Test that a counting communicator counts exactly what its rank sends."""
 
 import os
 import sys

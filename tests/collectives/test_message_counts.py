@@ -1,4 +1,4 @@
-"""What each rank sends, to the byte and the message, against the formulas in the algorithms' docstrings."""
+"""Compare the bytes and messages that each rank sends with the formulas in the algorithms' docstrings."""
 
 import math
 

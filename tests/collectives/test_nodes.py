@@ -1,4 +1,4 @@
-"""What is kept with communicators that nobody frees is freed before MPI ends, in one order on all ranks."""
+"""Test that objects cached with communicators are freed before MPI ends, in the same order on all ranks."""
 
 import sys
 

@@ -1,4 +1,5 @@
-"""What leaves a node by its cable is what the ranks really send there; the tables say measured and predicted."""
+"""Test that the bytes counted on a node's cable are those that its ranks send, and that tables label measured and
+predicted times."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The same functions on MPI's ranks, against its own collectives."""
+"""Compare the same functions on real MPI ranks with MPI's own collectives."""
 
 from pathlib import Path
 

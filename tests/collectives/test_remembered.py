@@ -1,4 +1,5 @@
-"""Validated all-reduces that are like an earlier one: right, still compared between ranks, and gone with their comm."""
+"""Test remembered validated all-reduces: they are right, still compared between ranks, and freed with their
+communicator."""
 
 import numpy as np
 import pytest

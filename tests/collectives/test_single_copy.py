@@ -1,4 +1,4 @@
-"""Reading another rank's memory, and doing without where that is not allowed."""
+"""Test reading another rank's memory, and the fallback if the system forbids it."""
 
 import numpy as np
 

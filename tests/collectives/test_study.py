@@ -1,4 +1,4 @@
-"""The race times what is right and nothing else, under every setting; tables and figures draw what is recorded."""
+"""Test that the race times only right results, under every setting, and that tables and figures show the records."""
 
 import json
 import runpy

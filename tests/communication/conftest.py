@@ -1,4 +1,4 @@
-"""One start of four ranks for this folder's files."""
+"""Start four ranks once for this folder's files."""
 
 from pathlib import Path
 

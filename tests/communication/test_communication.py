@@ -1,4 +1,4 @@
-"""Each way to communicate, against what every rank can compute for itself from a seed; and what was counted."""
+"""Compare each implementation with results that every rank can compute from a seed, and test the counts."""
 
 import functools
 import math

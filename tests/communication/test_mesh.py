@@ -1,4 +1,4 @@
-"""A mesh's places and groups against NumPy's reshape, and its groups on practice ranks and on real ones."""
+"""Compare a mesh's places and groups with NumPy's reshape, and test its groups on practice ranks and real ranks."""
 
 import functools
 import math

@@ -1,4 +1,4 @@
-"""A Communication on practice ranks: what a deadlock names, and whom a message meets."""
+"""Test a Communication on practice ranks: the message of a deadlock, and which ranks' messages meet."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Cells as a notebook's kernel runs them: in `__main__`, from a pseudo file that linecache alone knows."""
+"""Execute cells as a notebook's kernel does: in `__main__`, from a pseudo file that only linecache knows."""
 
 import itertools
 import linecache

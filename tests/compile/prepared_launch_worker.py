@@ -1,6 +1,8 @@
-"""Run as a script by test_prepared_launch.py, without the interpreter and without a GPU: the Hopper kernel is compiled
-for sm_90, a driver that is a stand-in 'loads' it, and what reaches the launcher is recorded, of the usual launch and of
-the prepared one. Prints a JSON object."""
+"""Compare the arguments of ordinary and prepared launches; a script for test_prepared_launch.py.
+
+It needs neither the interpreter nor a GPU: it compiles the Hopper kernel for sm_90, 'loads' it with a fake driver, and
+records what reaches the launcher. It prints a JSON object.
+"""
 
 import json
 import sys

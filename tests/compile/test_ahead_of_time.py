@@ -1,4 +1,4 @@
-"""Kernels compile for named GPUs in a process of their own, and the facts are the compiler's."""
+"""Test that kernels compile for named GPUs in a separate process, and that the report matches the compiler."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Counters that every launch leaves at zero."""
+"""Test that every launch leaves its counters at zero."""
 
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace

@@ -1,4 +1,5 @@
-"""What a machine with a GPU does with a student's function: it is interpreted in another process, with all it uses."""
+"""Test that a student's function, as on a machine with a GPU, is interpreted in another process with everything it
+uses."""
 
 import threading
 from types import SimpleNamespace

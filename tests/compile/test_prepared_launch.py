@@ -1,5 +1,5 @@
-"""A prepared launch hands the launcher what the usual one does: for Triton's real launch code, with a stand-in for the
-CUDA driver behind it."""
+"""Test that a prepared launch passes the same arguments to Triton's launcher as an ordinary one, over a fake CUDA
+driver."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""A function's source is found with all that it uses, and a kernel's travels to another Triton."""
+"""Test that a function's source is found with everything it uses, and that a kernel's source works in another
+Triton."""
 
 import pytest
 import torch

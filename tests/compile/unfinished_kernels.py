@@ -1,5 +1,7 @@
-"""Kernels of which no GPU gets the code, for workers that look at launches alone: built up to where the launcher knows
-all that it is told, and no further. That takes a third of the time."""
+"""Build kernels only as far as a launch needs, for workers that test launches without running code on a GPU.
+
+This takes a third of the time of a full compilation.
+"""
 
 import re
 

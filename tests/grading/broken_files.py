@@ -1,4 +1,4 @@
-"""Files that are broken or want harm, as a class hands them in, with the points that each has to get."""
+"""Broken or malicious files that students may hand in, with the points that each should get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Answers that want points without being right, or to do harm. Each is an exercise's cell, with NAME for its function."""
+"""Answers that seek points without being right, or try to do harm. Each is an exercise's cell, with NAME for its
+function."""
 
 # ruff: noqa: E501
 

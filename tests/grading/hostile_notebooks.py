@@ -1,4 +1,5 @@
-"""Notebooks of lab 00 that want points around an answer, or stop whoever reads them; and files of an inbox that do."""
+"""Notebooks of lab 00 that seek points outside an answer or try to stop the reader, and files of an inbox that do
+the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page as a browser's parser sees it, and texts that would like to be more than text in it."""
+"""Parse a page as a browser does, and texts that try to become markup in it."""
 
 from html.parser import HTMLParser
 

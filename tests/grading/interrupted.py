@@ -1,4 +1,4 @@
-"""A class graded by the command, which is interrupted and killed on the way and started again each time."""
+"""Grade a class with the command, which is interrupted or killed on the way and restarted each time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A class's submissions of lab 02, drawn from a seed, with the points that each has to get.
+"""A class's submissions of lab 02, drawn from a seed, with the points that each should get.
 
-What is right follows from how a submission was made: full points for an answer that is right, none where nothing was
-written, and for a planted bug the points of the cases that it passes in this process.
+The points follow from how a submission was made: full points for a right answer, none if nothing was written, and for a
+planted bug the points of the cases that it passes in this process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What students, and the programs through which a notebook goes, do to it, with the points that this leaves."""
+"""Changes that students and programs make to a notebook, with the points that remain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What engines are given to do in the tests: nothing is graded."""
+"""Tasks for engines in the tests, which grade nothing."""
 
 import os
 import signal

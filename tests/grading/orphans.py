@@ -1,4 +1,4 @@
-"""Processes that outlive the command that started them, whatever session and environment they have (Linux)."""
+"""Find processes that outlive the command that started them, in any session and environment (Linux)."""
 
 from __future__ import annotations
 

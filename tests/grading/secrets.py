@@ -1,4 +1,5 @@
-"""Whether a folder gives away what students do not get: answers of the transfer exercises, which stand under tests/."""
+"""Test whether a folder reveals the answers of transfer exercises, which are in tests/ and which students do not
+get."""
 
 from __future__ import annotations
 

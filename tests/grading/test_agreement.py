@@ -1,4 +1,4 @@
-"""Whether something that an answer gives for hidden inputs is right, and not by chance."""
+"""Test whether a partly right answer to hidden inputs is recognized, and not mistaken for chance."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Apptainer's command, as text, and what is said where it is no jail; Apptainer itself is not needed."""
+"""Test Apptainer's command line, and the message if it is no jail; does not need Apptainer."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""make check: a student's own notebook gets, on the checks that students have, the points that grading gives it."""
+"""Test that `make check` gives a student's own notebook the same points for the public checks as grading does."""
 
 import json
 import os

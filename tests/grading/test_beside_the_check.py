@@ -1,5 +1,5 @@
-"""Answers that look for what they are judged by, and tables: they find neither seeds nor references, and who knows the
-cases of a check alone has no points for them."""
+"""Test answers that search for the data by which they are judged, and tables of a check's cases: they find neither
+seeds nor references, and get no points."""
 
 from __future__ import annotations
 

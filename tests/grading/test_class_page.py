@@ -1,4 +1,4 @@
-"""The page of a class: its numbers, what needs a look, and that nothing of a submission becomes more than text."""
+"""Test the page of a class: its numbers, the items to review, and that no text of a submission becomes markup."""
 
 import re
 from types import SimpleNamespace

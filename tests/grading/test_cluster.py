@@ -1,4 +1,4 @@
-"""Students spread over threads here, and over the engines of an ipyparallel cluster."""
+"""Test grading with students spread over local threads, and over the engines of an ipyparallel cluster."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""The command that grades a class: what it refuses in words, what it warns of, and which points it takes."""
+"""Test the command that grades a class: its refusals, its warnings, and the source of its points."""
 
 import json
 import os

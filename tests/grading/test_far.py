@@ -1,4 +1,4 @@
-"""Answers in processes of their own: what goes there and back, what they cannot reach, and how kernels are launched."""
+"""Test answers in separate processes: the data exchanged, what they cannot reach, and how kernels are launched."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A student's page: what it says, what it keeps to itself, and that nothing of a submission becomes more than text."""
+"""Test a student's page: its content, what it omits, and that no text of a submission becomes markup."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""A class's results: kept student by student, whole at any moment, and in tables that others can read."""
+"""Test a class's results: stored per student, complete at any moment, and exported as tables that others can read."""
 
 import csv
 import io

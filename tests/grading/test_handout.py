@@ -1,4 +1,5 @@
-"""What students get: enough to work with, nothing of other labs, and no answer that they are to find themselves."""
+"""Test the hand-out: it is complete for its lab, contains nothing of other labs, and no answer that students are to
+find."""
 
 import json
 import os

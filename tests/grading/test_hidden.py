@@ -1,5 +1,5 @@
-"""Hidden inputs: every exercise has them, they are the same for a seed, and right answers agree with the reference,
-however they are written; a table of what a check asks does not."""
+"""Test hidden inputs: every exercise has them, the same for a seed; right answers agree with the reference, however
+they are written, and a table of a check's cases does not."""
 
 import importlib
 import json

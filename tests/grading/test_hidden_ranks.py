@@ -1,5 +1,5 @@
-"""Hidden inputs of labs 05 to 09 against what the labs' own tests know: right answers written differently agree with
-the reference, and planted bugs do not, unless they are wrong in how alone."""
+"""Test hidden inputs of labs 05 to 09: right answers written differently agree with the reference, and planted bugs
+do not, unless only their communication is wrong."""
 
 import importlib
 import json

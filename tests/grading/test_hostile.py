@@ -1,5 +1,5 @@
-"""Hostile answers, notebooks and files: none gets points by itself, each costs its own exercise alone, nothing of it is
-left, and nothing that it says tells what students do not get."""
+"""Test hostile answers, notebooks and files: none gets points by itself, each affects only its own exercise, leaves
+nothing behind, and reveals nothing that students do not get."""
 
 from __future__ import annotations
 

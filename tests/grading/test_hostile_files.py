@@ -1,4 +1,5 @@
-"""Hostile notebooks, and zips with members that no learning platform writes: read without being run, each told."""
+"""Test that hostile notebooks, and zips with members that no learning platform writes, are read without execution
+and reported."""
 
 from __future__ import annotations
 

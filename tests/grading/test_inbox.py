@@ -1,4 +1,5 @@
-"""Folders, zips and tables as instructors have them: with what is no notebook, one folder too high, from Excel."""
+"""Test folders, zips and tables as instructors have them, including other files, a nested folder, and Excel's
+format."""
 
 import os
 import zipfile

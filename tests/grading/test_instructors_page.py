@@ -1,4 +1,4 @@
-"""The instructors' page as a new instructor follows it: its five commands, in an empty folder."""
+"""Follow the instructors' page like a new instructor: run its five commands in an empty folder."""
 
 import csv
 import os

@@ -1,4 +1,4 @@
-"""What a command in the jail can reach, and what it is stopped at."""
+"""Test what a command in the jail can reach, and what the jail prevents."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""All processes of a jail share its limits, however the limits are enforced; a neighbour notices nothing."""
+"""Test that all processes of a jail share its limits, however they are enforced, and do not affect a neighbor."""
 
 import os
 import subprocess

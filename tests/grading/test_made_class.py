@@ -1,4 +1,4 @@
-"""Classes of submissions as students hand them in: each gets its points, also where grading was stopped on the way."""
+"""Test that each submission of a generated class gets its points, even if grading was interrupted."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Points of whole submissions: of labs solved, untouched, and with answers that are wrong in some way."""
+"""Test the points of whole submissions: solved, untouched, and partly wrong labs."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The memory limit as an option, and an answer that ran into it told from others."""
+"""Test the option for the memory limit, and that an answer that exceeded it is reported as such."""
 
 from argparse import ArgumentTypeError
 

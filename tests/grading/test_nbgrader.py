@@ -1,4 +1,4 @@
-"""Every lab is an assignment as nbgrader wants it: nbgrader itself releases, validates and grades it."""
+"""Test that every lab is a valid nbgrader assignment: nbgrader itself releases, validates and grades it."""
 
 import csv
 import json

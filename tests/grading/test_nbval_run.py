@@ -1,4 +1,4 @@
-"""The grades under strict nbval: JUnit XML says what they say, of whomever and whatever they are."""
+"""Test that the grades as a notebook pass through strict nbval to JUnit XML unchanged, with any names and texts."""
 
 import sys
 from dataclasses import replace

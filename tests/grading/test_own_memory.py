@@ -1,4 +1,4 @@
-"""Kernels that reach for memory of others: by an address that they computed, by an index too far, by an atomic."""
+"""Test kernels that access other memory: by a computed address, by an index that is too large, and by an atomic."""
 
 import torch
 import triton

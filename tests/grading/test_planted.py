@@ -1,6 +1,6 @@
-"""Each planted bug of every exercise loses the points of the cases that it fails, in the jail, and no others.
+"""Test that each planted bug loses exactly the points of the cases that it fails, in the jail.
 
-Of each exercise some are drawn; PLANTED=all takes every one of the two thousand, in more than an hour on two cores.
+Some are drawn from each exercise; PLANTED=all runs all two thousand, in more than an hour on two cores.
 """
 
 from __future__ import annotations

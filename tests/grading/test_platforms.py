@@ -1,4 +1,4 @@
-"""Exports of Canvas and Moodle come back with the grades, and with nothing else changed."""
+"""Test that exports of Canvas and Moodle are returned with the grades and are otherwise unchanged."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""review.csv: one row per student and reason, and what an instructor accepts there, which no later run loses."""
+"""Test review.csv: one row per student and reason, and an instructor's decisions, which later runs keep."""
 
 import csv
 

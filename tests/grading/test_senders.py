@@ -1,4 +1,5 @@
-"""Whose a file is, of what Moodle, Canvas and instructors call it, with a class list and without one."""
+"""Test finding a file's sender from the names that Moodle, Canvas and instructors use, with and without a class
+list."""
 
 import csv
 import zipfile

@@ -1,4 +1,4 @@
-"""Submissions are read as data: whatever a file is, it is told in words or gives the answers that are in it."""
+"""Test that submissions are only read: every file either yields its answers or a message."""
 
 import json
 import os

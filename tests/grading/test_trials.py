@@ -1,4 +1,4 @@
-"""What only tries an answer out is not run, and the rest keeps its line numbers."""
+"""Test that code that only tries an answer out is not run, and that the rest keeps its line numbers."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""Answers that are alike after renaming, and, more important, those that are not."""
+"""Test that answers that differ only by renaming are found, and, more important, that others are not."""
 
 import ast
 import importlib

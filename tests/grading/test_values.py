@@ -1,4 +1,5 @@
-"""What leaves a jail as text: it comes back as it was, text that nobody wrote is refused, and what is near is equal."""
+"""Test values that leave a jail as text: they return unchanged, foreign text is refused, and near values count as
+equal."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Answers judged in a jail: what is right, wrong, dead, endless, or says of itself that it is right."""
+"""Test verdicts from the jail on answers that are right, wrong, dead, endless, or claim to be right."""
 
 import json
 import re

@@ -1,4 +1,5 @@
-"""Without a jail: what an answer started is ended, and nobody else; limits, an empty folder, no environment."""
+"""Test grading without a jail: it ends only the processes that an answer started, and applies limits, an empty
+folder and no environment."""
 
 import os
 import subprocess

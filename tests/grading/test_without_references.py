@@ -1,4 +1,5 @@
-"""A hand-out without references: none is in it, an untouched notebook runs to its end, and a solved one is right."""
+"""Test a hand-out without references: it contains none, an untouched notebook runs to its end, and a solved one is
+right."""
 
 import ast
 import json

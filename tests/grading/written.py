@@ -1,4 +1,4 @@
-"""Submissions as text: a lab with other answers in its cells, and how many cases of its check an answer passes."""
+"""Write submissions with given answers in a lab's cells, and count the cases that an answer passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours are named in draw/roles.py alone: a figure names the role of what it draws."""
+"""Test that only draw/roles.py names colors; figures use the roles of what they draw."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""What others say agrees with pyproject.toml, and its one list of dependencies covers what is imported."""
+"""Test that all files agree with pyproject.toml, and that its one list of dependencies covers all imports."""
 
 import ast
 import re

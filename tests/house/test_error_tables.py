@@ -1,4 +1,4 @@
-"""One table of error messages: what a lab says of a message is its own, and no pattern is written twice."""
+"""Test the table of error messages: a lab adds only its own explanations, and no pattern occurs twice."""
 
 import ast
 import re

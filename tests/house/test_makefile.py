@@ -1,4 +1,4 @@
-"""`make setup` with a Python that only notes what it is asked to do, and what make says when it cannot start."""
+"""Test `make setup` with a Python that only records its calls, and make's messages if it cannot start."""
 
 import os
 import platform

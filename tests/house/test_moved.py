@@ -1,4 +1,4 @@
-"""Imports of students' older copies work after a module has moved, and say where it is now."""
+"""Test that imports in students' older copies still work after a module has moved, and name its new place."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""What nbval does not notice by itself fails under tests/nbval_guard.py."""
+"""Test that tests/nbval_guard.py catches failures that nbval misses."""
 
 import os
 import re

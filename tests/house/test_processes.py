@@ -1,4 +1,4 @@
-"""The helpers of tests that start processes."""
+"""Test the helpers that start processes in tests."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Every program of a topic, and every script for ranks, has a time limit: see launch.program."""
+"""Test that every program of a topic, and every script for ranks, has a time limit (see launch.program)."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""A topic's public names: each is there, is listed, is what its module has, and is used outside of the tests."""
+"""Test that each public name of a topic exists, is listed, comes from its module, and is used outside the tests."""
 
 import ast
 import importlib

@@ -1,4 +1,5 @@
-"""Checks run answers on practice ranks through `on_practice_ranks` alone, so that all labs tell failures alike."""
+"""Test that checks run answers on practice ranks only through `on_practice_ranks`, so that all labs report failures
+in the same way."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""The README's commands leave the tracked files as they are, those that measure and draw above all."""
+"""Test that the README's commands leave the tracked files unchanged, above all those that measure and draw."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The house as ARCHITECTURE.md draws it: imports run downward, hide no module, and decide nothing."""
+"""Test the layers of ARCHITECTURE.md: imports only point downward, hide no module, and have no effects."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""Every topic and every lab has the same shape, and CONTRIBUTING and ARCHITECTURE name what is there."""
+"""Test that all topics and labs have the same structure, and that CONTRIBUTING and ARCHITECTURE name existing files."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the hooks of .pre-commit-config.yaml look at, so that a commit made without them is found out."""
+"""Run the checks of .pre-commit-config.yaml, to catch commits made without the hooks."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Nothing public is there for the tests alone."""
+"""Test that every public name is used outside the tests."""
 
 import ast
 import re

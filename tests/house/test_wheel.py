@@ -1,4 +1,4 @@
-"""The course as it is installed where there is no checkout: the packages, their data and the records, and no more."""
+"""Test the course as installed without a checkout: exactly the packages, their data and the records."""
 
 import shutil
 import sys

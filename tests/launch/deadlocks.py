@@ -1,4 +1,4 @@
-"""What the launching tests run on ranks: deadlocks and dying ranks. Each rank says in a file that it has arrived."""
+"""Deadlocks and dying ranks for the tests of launch. Each rank reports its arrival in a file."""
 
 import os
 import signal

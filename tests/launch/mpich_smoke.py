@@ -1,6 +1,6 @@
-"""The launcher and the collectives under MPICH: .venv-mpich/bin/python tests/launch/mpich_smoke.py
+"""Test the launcher and the collectives under MPICH: .venv-mpich/bin/python tests/launch/mpich_smoke.py
 
-A program, not a test: that environment has mpich, mpi4py, numpy and cloudpickle, and no pytest or torch.
+This is a program, not a test: its environment has mpich, mpi4py, numpy and cloudpickle, but no pytest or torch.
 """
 
 import tempfile

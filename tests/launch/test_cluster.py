@@ -1,4 +1,4 @@
-"""The cells of a notebook that uses a cluster, run in a kernel of their own."""
+"""Run the cells of a notebook that uses a cluster in a separate kernel."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The end of a rank of torch.distributed that names another one."""
+"""Test the end of a rank of torch.distributed that names another one."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""One factor for every time limit of a process, for machines that are busy."""
+"""Test the common factor of all time limits of processes, for busy machines."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""How a program ends: at its time limit, after an error from outside its code, after a bug, when it is interrupted."""
+"""Test how a program ends: at its time limit, after an external error, after a bug, and when it is interrupted."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a %%px cell waits for, without a cluster: its folder is written here as engines do (see test_cluster.py)."""
+"""Test waiting for a %%px cell without a cluster: the tests write its folder as engines do (see test_cluster.py)."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The ranks that tests share: several pieces of work, one after another, and other ranks after a failure."""
+"""Test the ranks that tests share: several tasks, one after another, and new ranks after a failure."""
 
 import os
 import re

@@ -1,6 +1,6 @@
-"""A program of mpi_scripts/ that was started without the course's launcher leaves nothing in /dev/shm.
+"""Test that a program of mpi_scripts/ started without the course's launcher leaves nothing in /dev/shm.
 
-Other tests run at the same time: a program's own files are those that it has mapped, so each is asked while it runs.
+Other tests run at the same time, so each program is asked while it runs which files it has mapped.
 """
 
 import os

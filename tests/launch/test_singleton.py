@@ -1,4 +1,4 @@
-"""A process that imports mpi4py.MPI itself, without mpirun: what it leaves."""
+"""Test the leftovers of a process that imports mpi4py.MPI without mpirun."""
 
 import os
 import sys

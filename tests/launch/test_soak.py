@@ -1,4 +1,4 @@
-"""Deadlocks and killed ranks again and again, under Open MPI, and under MPICH in an environment of its own."""
+"""Repeat deadlocks and killed ranks many times, under Open MPI and, in a separate environment, under MPICH."""
 
 import os
 import sys

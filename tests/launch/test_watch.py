@@ -1,4 +1,4 @@
-"""Whom a rank's watch names: here with a store of this process, in which the other rank speaks."""
+"""Test which rank a watch names, with a store in this process, through which the other rank speaks."""
 
 import json
 from queue import Queue

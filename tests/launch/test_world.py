@@ -1,4 +1,4 @@
-"""One rank that is stopped, dies, stalls or fails ends the others, with its own name; and where ranks are found."""
+"""Test that a rank that is stopped, dies, stalls or fails ends the others with its name, and how ranks are found."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A tree of processes for the tests: this one, a child, and a child in a session of its own.
+"""A tree of processes for the tests: this one, a child, and a child in a separate session.
 
     python tree.py PIDS hold|leave
 

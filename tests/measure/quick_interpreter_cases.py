@@ -1,4 +1,4 @@
-"""Kernels in Triton's own interpreter and in the quickened one: prints what is not the same."""
+"""Run kernels in Triton's own interpreter and in the accelerated one, and print the differences."""
 
 import torch
 

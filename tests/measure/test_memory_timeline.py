@@ -1,4 +1,4 @@
-"""Bytes alive from one allocation to the next: on the CPU, and from an allocator's history as a GPU's writes it."""
+"""Test the bytes alive between allocations: on the CPU, and from a GPU allocator's history."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Bytes alive at the same time."""
+"""Test the count of bytes alive at the same time."""
 
 import torch
 

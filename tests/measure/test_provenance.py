@@ -1,4 +1,4 @@
-"""A record says where and when it was measured."""
+"""Test that a record says where and when it was measured."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The quickened interpreter gives the values, and the errors, of Triton's own."""
+"""Test that the accelerated interpreter gives the same values and errors as Triton's own."""
 
 import os
 import sys

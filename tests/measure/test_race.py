@@ -1,4 +1,4 @@
-"""A race in turns: who is measured when, which rank counts, and what its record says."""
+"""Test a race in turns: the order of measurements, the rank that counts, and its record."""
 
 import gc
 from collections import Counter

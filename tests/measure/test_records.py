@@ -1,4 +1,4 @@
-"""The records that came with the course and the reader's own: each under its name, and never joined."""
+"""Test the course's records and the reader's own: each has its own name, and they are never joined."""
 
 import pytest
 

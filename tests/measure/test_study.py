@@ -1,4 +1,4 @@
-"""What the commands that measure share: --out, and records kept with where they were measured."""
+"""Test the shared parts of commands that measure: --out, and records with their place of measurement."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Traces: what is kept of the profiler's, what stands for kernels on a CPU, and what is read from both."""
+"""Test traces: which profiler events are kept, what replaces kernels on a CPU, and the functions that read them."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Traces written as text: what an event launched has its numbers, and how one is drawn."""
+"""Test traces written as text: launched events get their launch's numbers, and traces are drawn."""
 
 import pytest
 

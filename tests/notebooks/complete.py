@@ -1,4 +1,4 @@
-"""What belongs to an exercise beside its reference and its check: cells, hints, planted bugs, other right answers."""
+"""The parts of an exercise besides its reference and its check: cells, hints, planted bugs, other right answers."""
 
 from __future__ import annotations
 

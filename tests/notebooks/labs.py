@@ -1,4 +1,4 @@
-"""The shipped notebooks, as shipped, solved, and with no more than what the exercises need."""
+"""The shipped notebooks: as shipped, solved, and reduced to the cells that exercises need."""
 
 from __future__ import annotations
 

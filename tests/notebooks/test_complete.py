@@ -1,4 +1,4 @@
-"""Every registered exercise has its cells, its hints, its planted bugs and its other right answers."""
+"""Test that every registered exercise has its cells, hints, planted bugs and other right answers."""
 
 import pytest
 

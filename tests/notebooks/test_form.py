@@ -1,4 +1,5 @@
-"""Each lab is shipped as a student should get it: in line with references and table, executed, and of one form."""
+"""Test that each shipped lab agrees with its references and the README's table, is executed, and has the common
+form."""
 
 import re
 

@@ -1,4 +1,5 @@
-"""With the reference in every exercise cell every check passes; a wrong answer fails its own cell and no other."""
+"""Test that with the references in all exercise cells every check passes, and that a wrong answer fails only its own
+cell."""
 
 import builtins
 

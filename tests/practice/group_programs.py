@@ -1,6 +1,7 @@
-"""Programs of groups and collectives that practice ranks and real ranks have to run alike. They travel by value.
+"""Programs of groups and collectives that must give the same results on practice ranks and real ranks. Pickled by
+value.
 
-Each is a function of a communicator of 4 ranks and returns what can be compared with ==.
+Each is a function of a communicator of 4 ranks and returns values that can be compared with ==.
 """
 
 import numpy as np

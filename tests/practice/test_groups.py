@@ -1,4 +1,4 @@
-"""Practice ranks' groups and collectives: as NumPy says and as real ranks do; what is wrong is told."""
+"""Compare groups and collectives of practice ranks with NumPy and with real ranks, and test their error messages."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""Practice ranks behave as mpi4py's do, always the same way, and say what is wrong the moment it is."""
+"""Test that practice ranks behave like mpi4py's, deterministically, and report errors immediately."""
 
 import queue
 import threading

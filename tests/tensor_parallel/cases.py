@@ -1,6 +1,7 @@
-"""What test_parallel_transformer.py runs on four ranks. Each case returns errors or counts, and asserts nothing.
+"""The functions that test_parallel_transformer.py runs on four ranks. Each returns errors or counts, and asserts
+nothing.
 
-A model is compared with lab 01's, which every rank computes for itself from the same seed. Travels by value.
+A model is compared with lab 01's, which every rank computes from the same seed. Pickled by value.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""One start of four ranks for several files: PyTorch's import on each of them takes longer than most cases."""
+"""Start four ranks once for several files, because importing PyTorch on each takes longer than most cases."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What test_gradients.py runs on two pairs of ranks: gradients averaged in buckets."""
+"""The functions that test_gradients.py runs on two pairs of ranks: gradients averaged in buckets."""
 
 import sys
 

@@ -1,4 +1,5 @@
-"""What test_layers.py runs on two pairs of ranks: operators, layers, cross-entropy against those of one rank."""
+"""The functions that test_layers.py runs on two pairs of ranks: operators, layers and cross-entropy against one
+rank."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""What the tests run on ranks: groups of each kind, and many cases per start. Travels by value.
+"""Shared code of the tests on ranks: groups of each kind, and many cases per start. Pickled by value.
 
-A start of four ranks that import PyTorch costs seconds, so a file of tests starts them once and looks at all results.
+Starting four ranks that import PyTorch takes seconds, so a test file starts them once and checks all results.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""What test_study.py runs on four ranks. Travels by value."""
+"""The functions that test_study.py runs on four ranks. Pickled by value."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Records of the study, invented: of ranks that keep exactly to α–β, whose findings are therefore known."""
+"""Made-up records of ranks that follow α–β exactly, so their findings are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of lab 07's measurements, drawn of made-up records whose findings are known."""
+"""Test the figures of lab 07's measurements on made-up records with known findings."""
 
 import pandas
 import pytest

@@ -1,4 +1,5 @@
-"""Gradients averaged in buckets: the mean of all ranks', whatever the order, the way and the number of passes."""
+"""Test gradients averaged in buckets: they are the mean over all ranks for any order, implementation and number of
+passes."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""The grid, the layouts and the data's parts: no ranks needed but one, whose communicator records its calls."""
+"""Test the grid, the layouts and the parts of the data on one rank, whose communicator records its calls."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Operators, layers and cross-entropy on two ranks: values and gradients of the whole ones."""
+"""Compare operators, layers and cross-entropy on two ranks with the values and gradients of whole ones."""
 
 import pytest
 import torch

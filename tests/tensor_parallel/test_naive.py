@@ -1,4 +1,4 @@
-"""The four collects against slices of the whole array, over MPI's collectives and the course's own."""
+"""Compare the four collect functions with slices of the whole array, over MPI's collectives and the course's own."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The sharded transformer: loss, gradients and state of lab 01's, and what it sends against the formula."""
+"""Compare the sharded transformer's loss, gradients and state with lab 01's, and its traffic with the formula."""
 
 import dataclasses
 import functools

@@ -1,4 +1,5 @@
-"""The study's ranks are where they are to be, do the same training, send what the formula says; records are kept."""
+"""Test that the study's ranks are on the right nodes, train the same model, and send what the formula says; records
+are kept."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What `nvidia-smi topo -m` prints is read, and said in words; the settings beside it are there."""
+"""Test that the output of `nvidia-smi topo -m` is parsed and described, and that the listed settings exist."""
 
 import io
 

@@ -1,8 +1,10 @@
-"""Train as train_2d.py does by default, in every layout of 1, 2, 4 and 8 ranks: how far from one rank's loss curve?
+"""Train as train_2d.py does by default, in every layout of 1, 2, 4 and 8 ranks, and measure the distance from one
+rank's loss curve.
 
     python tests/training/every_layout.py [STEPS]      # under the MPI of this Python
 
-A program, not a test: an environment with MPICH has no pytest. It needs torch, scikit-learn, mpi4py and cloudpickle.
+This is a program, not a test: an environment with MPICH has no pytest. It needs torch, scikit-learn, mpi4py and
+cloudpickle.
 """
 
 import sys

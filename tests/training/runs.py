@@ -1,4 +1,4 @@
-"""What test_curves.py runs on four ranks: whole trainings, several at once on ranks of their own. Travels by value."""
+"""The functions that test_curves.py runs on four ranks: whole trainings, several at the same time. Pickled by value."""
 
 import shutil
 import sys

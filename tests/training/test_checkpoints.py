@@ -1,4 +1,4 @@
-"""A checkpoint is whole or not there, at whichever byte its writer is killed; a file that was changed is named."""
+"""Test that a checkpoint is complete or absent, wherever its writer is killed, and that a changed file is named."""
 
 import os
 from contextlib import contextmanager

@@ -1,4 +1,5 @@
-"""Every layout follows the loss curve of one rank alone, and goes on from another's checkpoint; what it records."""
+"""Test that every layout follows the loss curve of a single rank and can resume another's checkpoint, and its
+records."""
 
 import dataclasses
 import functools

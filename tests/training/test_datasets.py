@@ -1,4 +1,4 @@
-"""Sequences of real data: what a token says, and that a step's batch is the same whoever asks, and when."""
+"""Test the sequences of real data: the meaning of tokens, and that a step's batch never depends on the caller."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""mpi_scripts/train_2d.py itself: what it prints and writes, what it refuses, and how it ends when a rank fails."""
+"""Test mpi_scripts/train_2d.py: its output and files, its refusals, and its end if a rank fails."""
 
 import json
 import os

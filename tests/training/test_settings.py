@@ -1,4 +1,4 @@
-"""What train_2d.py refuses, with which words, and how its options become settings. No ranks."""
+"""Test train_2d.py's refusals, their messages, and how options become settings. Needs no ranks."""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""kill −9 of a rank, again and again: the training goes on from its last checkpoint, and ends with the same curve."""
+"""Kill a rank with kill −9 again and again: the training resumes from its last checkpoint and ends with the same
+curve."""
 
 import json
 import os

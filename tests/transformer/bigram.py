@@ -1,4 +1,4 @@
-"""What a model without any context gets: a table of which byte follows which."""
+"""The loss of a model without any context: a table of which byte follows which."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""The same decoder written another way: PyTorch's own norm and attention, rotation by complex numbers."""
+"""The same decoder in an independent implementation: PyTorch's own norm and attention, rotation by complex numbers."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The ways of attention agree, forward and backward."""
+"""Test that all implementations of attention agree, forward and backward."""
 
 import dataclasses
 

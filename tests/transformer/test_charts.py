@@ -1,4 +1,4 @@
-"""The figures of the transformer's study, drawn of made-up records whose findings are known."""
+"""Test the figures of the transformer's study on made-up records with known findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpointed segments: the same gradients bit for bit, the FLOPs and the bytes that the formulas foretell."""
+"""Test checkpointed segments: the same gradients bit for bit, and the FLOPs and bytes that the formulas predict."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""Sizes: what is refused and with which words, and what the named ones are."""
+"""Test the sizes: what is refused, with which message, and the named sizes."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Every formula against what is counted: parameters, FlopCounterMode, tensors that autograd saves."""
+"""Compare every formula with counts: parameters, FlopCounterMode, tensors that autograd saves."""
 
 import dataclasses
 

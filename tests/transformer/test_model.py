@@ -1,4 +1,4 @@
-"""The model against an independent implementation of each part and of the whole, and what a decoder has to be."""
+"""Compare the model and its parts with an independent implementation, and test the properties of a decoder."""
 
 import dataclasses
 

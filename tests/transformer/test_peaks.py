@@ -1,4 +1,4 @@
-"""A step's peak by formula against steps that were made: peak_memory's tensors, and the profiler's allocations."""
+"""Compare a step's peak by formula with real steps: peak_memory's tensors, and the profiler's allocations."""
 
 import dataclasses
 import itertools

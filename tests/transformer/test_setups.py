@@ -1,4 +1,4 @@
-"""Setups and the step made from them: every way computes the same thing, in the precision that it says."""
+"""Test that every setup computes the same step, in the precision that it names."""
 
 import contextlib
 import dataclasses

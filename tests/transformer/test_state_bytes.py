@@ -1,4 +1,4 @@
-"""Bytes of parameters, gradients and AdamW's states by formula, against those of a step that was made."""
+"""Compare the bytes of parameters, gradients and AdamW's states by formula with those of a real step."""
 
 import pytest
 import torch

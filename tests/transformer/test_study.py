@@ -1,4 +1,4 @@
-"""The study's command: what it refuses before it begins, what it records, and what it does when a point fails."""
+"""Test the study's command: its refusals, its records, and its behavior if a point fails."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""The text: what is in it, what is kept apart, and that a seed decides the batches."""
+"""Test the text: its content, the part held out, and that a seed determines the batches."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Training: better than a bigram table, the same twice, and what the loop promises."""
+"""Test training: it beats a bigram table, is reproducible, and keeps the loop's promises."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""One answer a student might give: a table of them per lab, written without sight of the checks."""
+"""One answer that a student might give; each lab has a table of them, written without knowledge of the checks."""
 
 from dataclasses import dataclass
 

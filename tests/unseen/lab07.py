@@ -1,4 +1,4 @@
-"""Answers to lab 07 that nobody had seen when its checks were written."""
+"""Answers to lab 07 that were written without knowledge of its checks."""
 
 from tests.unseen.answers import Answer
 

@@ -1,4 +1,4 @@
-"""Answers that were written before anybody looked at the checks: what is wrong is caught, and its cause is named."""
+"""Test answers that were written without knowledge of the checks: wrong ones are caught, and their cause is named."""
 
 import importlib
 from copy import deepcopy
@@ -24,7 +24,7 @@ CASES = [
 
 
 def made(number, answer, folder):
-    """(the check, the answer as a function)."""
+    """Return (the check, the answer as a function)."""
     one = lab(number)
     exercises = importlib.import_module(f"{one.package}.exercises")
     reference = getattr(exercises, answer.exercise, None)

@@ -49,7 +49,7 @@ def row_sum(function: Callable[..., Any], draw: np.random.Generator) -> Iterator
     ):
         M, N = int(draw.integers(1, 8)), int(draw.integers(most // 2, most))
         yield launched(function, laid(draw, normal(draw, M, N, dtype=dtype)), **blocks)
-    # A float16 that adds these up has lost the last digits long before the end.
+    # A float16 accumulator loses the last digits of this sum long before the end.
     yield launched(function, laid(draw, between(draw, 8, 60, 3, int(draw.integers(300, 600)))))
 
 
@@ -66,7 +66,7 @@ def rms_norm(function: Callable[..., Any], draw: np.random.Generator) -> Iterato
     for eps, scale, dtype, blocks in (
         (1e-6, 1.0, torch.float32, {}),
         (float(draw.uniform(2, 20)), 2.0, torch.float32, {"BLOCK": 64}),
-        (1e-4, 1e-3, torch.float32, {"BLOCK": 256}),  # eps and the mean of the squares are as large
+        (1e-4, 1e-3, torch.float32, {"BLOCK": 256}),  # eps is as large as the mean of the squares
         (1e-6, 900.0, torch.float16, {"BLOCK": 32}),  # squares beyond float16's range
     ):
         M, N = int(draw.integers(1, 6)), int(draw.integers(2, 400))

@@ -1,6 +1,6 @@
-"""How much has to be on its way at once so that memory never waits: a read by so many warps, so many loads ahead.
+"""Measure how many bytes must be in flight to keep memory busy: read with varying numbers of warps and loads ahead.
 
-Little's law: bytes on their way = bandwidth × latency. On a GPU alone.
+Little's law: bytes in flight = bandwidth × latency. Needs a GPU.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import triton.language as tl
 from labs_helpers.measure.timing import measure
 
 VECTOR = 16  # bytes that a thread asks for with one instruction
-# (num_warps, programs on an SM): from 1 warp to 64, which is the most that an SM takes.
+# (num_warps, programs on an SM): from 1 warp to 64, the most that an SM can hold.
 CROWDS = ((1, 1), (1, 2), (4, 1), (4, 2), (4, 3), (4, 4), (4, 6), (4, 8), (4, 12), (4, 16))
 STAGES = (1, 3, 5)
 READ_BYTES = 2**30
@@ -20,10 +20,10 @@ READ_BYTES = 2**30
 
 @triton.jit
 def read_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr, STAGES: tl.constexpr):
-    """Program i of P adds up the blocks i, i + P, … of the n elements of x; n is a multiple of BLOCK.
+    """Program i of P adds up blocks i, i + P, … of the n elements of x; n is a multiple of BLOCK.
 
-    With STAGES stages the loads of STAGES − 1 blocks are on their way while it adds; with 1 stage, of the one block
-    that it waits for.
+    With STAGES stages, the loads of STAGES − 1 blocks are in flight while it adds. With 1 stage, only one block's load
+    is in flight, and the program waits for it.
     """
     total = tl.zeros((BLOCK,), dtype=tl.float32)
     for start in tl.range(tl.program_id(0) * BLOCK, n, tl.num_programs(0) * BLOCK, num_stages=STAGES):
@@ -32,12 +32,12 @@ def read_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr, STAGES: tl.constexpr):
 
 
 def bytes_in_flight(warps: int, stages: int, warp_size: int = 32) -> int:
-    """Bytes that the warps of an SM have asked for and not yet got, at most: a load a thread for each block ahead."""
+    """Return the most bytes that the warps of an SM can have in flight: one load per thread for each block ahead."""
     return warps * warp_size * VECTOR * max(1, stages - 1)
 
 
 def measure_in_flight(multiprocessors: int) -> list[dict]:
-    """A record for each number of warps on an SM and each number of stages: the time to read 1 GiB once."""
+    """Return one record per number of warps on an SM and number of stages: the time to read 1 GiB once."""
     x = torch.ones(READ_BYTES // 4, device="cuda")
     records = []
     for stages in STAGES:
@@ -65,6 +65,6 @@ def measure_in_flight(multiprocessors: int) -> list[dict]:
 
 
 def fewest_warps(records: list[dict], share: float = 0.95) -> int:
-    """Of the warps with one load on its way, the fewest on an SM that read at `share` of the best bandwidth."""
+    """Return the fewest warps per SM that reach `share` of the best bandwidth with one load in flight each."""
     best = min(r["median_ms"] for r in records)
     return min(r["warps"] for r in records if r["stages"] == 1 and r["median_ms"] <= best / share)

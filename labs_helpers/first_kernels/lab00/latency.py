@@ -1,6 +1,6 @@
-"""How long one load takes, from L1, from L2 and from DRAM: a chain of loads, each of which needs the one before.
+"""Measure the latency of a load from L1, L2 and DRAM by a chain of loads, each of which depends on the one before.
 
-On a GPU alone: in the interpreter there is nothing to time.
+Needs a GPU: times in the interpreter mean nothing.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import triton.language as tl
 
 from labs_helpers.measure.timing import measure
 
-LINE = 128  # bytes between two places: far enough apart that no load brings the next one along
-# Where a chase through so many bytes finds its data, and how many steps of it are timed. A lap of L2's has 32,768.
+LINE = 128  # bytes between two places, so that no load fetches the next place too
+# memory level → (bytes that a chase visits, steps that are timed). One lap in L2 takes 32,768 steps.
 CHASES = {"L1": (16 * 2**10, 2**13), "L2": (4 * 2**20, 2**15), "DRAM": (256 * 2**20, 2**13)}
 
 
 @triton.jit
 def chase_kernel(next_ptr, out_ptr, steps, spacing):
-    """Program i starts at place i · spacing and goes `steps` times to the place that is written there."""
+    """Program i starts at place i · spacing and moves `steps` times to the place stored where it is."""
     place = tl.program_id(0) * spacing
     for _ in range(steps):
         place = tl.load(next_ptr + place)
@@ -28,7 +28,7 @@ def chase_kernel(next_ptr, out_ptr, steps, spacing):
 
 
 def ring(nbytes: int, device: str, line: int = LINE) -> torch.Tensor:
-    """int32 of `nbytes` bytes: each line's first element names that of the next; all lines once, in no order."""
+    """Return `nbytes` of int32. Each line's first element points to another line; a lap visits all lines, shuffled."""
     step, lines = line // 4, nbytes // line
     order = torch.randperm(lines, generator=torch.Generator().manual_seed(0)) * step
     following = torch.zeros(nbytes // 4, dtype=torch.int32)
@@ -37,10 +37,10 @@ def ring(nbytes: int, device: str, line: int = LINE) -> torch.Tensor:
 
 
 def measure_latencies() -> list[dict]:
-    """A record for each place that a load can come from: nanoseconds a load, by one warp that has nothing else to do.
+    """Return one record per memory level: nanoseconds per load, for one warp with no other work.
 
-    Two chases are timed, and their difference is divided by that of their steps: the launch and the first lap, which
-    fills the cache, are in both.
+    Two chases of different length are timed, and the difference of their times is divided by that of their steps.
+    This cancels the launch and the first lap, which fills the cache.
     """
     records = []
     for name, (nbytes, steps) in CHASES.items():

@@ -1,4 +1,4 @@
-"""The stretch of lab 00: y = RMS norm of x + r in one kernel, and the bytes that each way of computing it moves."""
+"""The stretch of lab 00: compute y = RMS norm of x + r in one kernel, and count the bytes that each version moves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ M, N, EPS = 16, 1024, 1e-6
 
 @triton.jit
 def add_norm_kernel(x_ptr, r_ptr, y_ptr, N, stride_m, eps, BLOCK: tl.constexpr):
-    """Program i normalises row i of X + R; the whole row is one block and stays in registers, so it is read once."""
+    """Program i normalizes row i of X + R. The whole row is one block and stays in registers, so it is read once."""
     columns = tl.program_id(0) * stride_m + tl.arange(0, BLOCK)
     exist = tl.arange(0, BLOCK) < N
     x = tl.load(x_ptr + columns, mask=exist, other=0.0).to(tl.float32)
@@ -28,7 +28,7 @@ def add_norm_kernel(x_ptr, r_ptr, y_ptr, N, stride_m, eps, BLOCK: tl.constexpr):
 
 
 def add_norm(x, r, eps=EPS):
-    """The RMS norm of x + r. x, r: (M, N), contiguous. Returns (M, N) in x's dtype."""
+    """Return the RMS norm of x + r, (M, N) in x's dtype. x, r: (M, N), contiguous."""
     M, N = x.shape
     y = torch.empty_like(x)
     add_norm_kernel[(M,)](x, r, y, N, x.stride(0), eps, BLOCK=triton.next_power_of_2(N))
@@ -36,14 +36,14 @@ def add_norm(x, r, eps=EPS):
 
 
 def in_pytorch(x, r, eps=EPS):
-    """The same, an operation at a time."""
+    """Compute the same in PyTorch, one operation after another."""
     x = x + r
     return x * torch.rsqrt((x * x).mean(1, keepdim=True) + eps)
 
 
 def bytes_moved(function, x, r) -> tuple[int, float]:
-    """(bytes that its kernels load and store, largest error) of `function(x, r)`, in the interpreter; 0 and NaN for one
-    that returns nothing."""
+    """Run `function(x, r)` in the interpreter. Return the bytes that its kernels load and store, and its largest error;
+    0 and NaN if it returns no result."""
     with metered() as meter:
         y = function(x, r)
     if not torch.is_tensor(y) or y.shape != x.shape:
@@ -52,7 +52,7 @@ def bytes_moved(function, x, r) -> tuple[int, float]:
 
 
 def draw_stretch(student):
-    """Bytes per element that each way moves, with the student's where that returns a result."""
+    """Draw the bytes per element that each version moves, including the student's if it returns a result."""
     generator = torch.Generator().manual_seed(0)
     x, r = torch.randn(M, N, generator=generator), torch.randn(M, N, generator=generator)
     with TorchTraffic() as traffic:

@@ -1,10 +1,10 @@
-"""Time what lab 00 draws: five operations on this machine's roofline, and what a stride costs.
+"""Take lab 00's measurements: five operations on this machine's roofline, and the cost of a stride.
 
     python -m labs_helpers.first_kernels.lab00.study          # this machine
     python -m labs_helpers.first_kernels.lab00.study --kinds waves
 
-Both are PyTorch's operations, which run at full speed on a CPU as well. On a GPU also, with kernels: how long a load
-takes, how much has to be on its way, what a program more costs, and tiles of a transposed copy; some 30 s.
+Both use PyTorch's operations, which run at full speed on a CPU too. On a GPU, kernels also measure the latency of a
+load, the bytes in flight, the cost of one more program, and tiles of a transposed copy; this takes about 30 s.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ ROUNDS = 3
 
 
 def label(cores: int | None = None) -> str:
-    """How this machine's measurements are labelled: on a CPU they are PyTorch's, on so many of its cores."""
+    """Return the label of this machine's measurements; on a CPU it names PyTorch and the number of cores."""
     here = this_machine()
     return here.name if here.device == "cuda" else f"{cores or here.cores}-core CPU, PyTorch"
 
 
 def sizes() -> dict[str, int]:
-    """n of each of the five operations: matrices beyond the caches, and a product that a CPU does in time."""
+    """Return n for each of the five operations: matrices larger than the caches, products small enough for a CPU."""
     on_gpu = this_machine().device == "cuda"
     n = dict.fromkeys(("X + Y", "row sums of X", "X · v", "X · V", "X · Y"), 8192)
     return n if on_gpu else {**n, "X · Y": 1024 if this_machine().cores <= 4 else 2048}
 
 
 def measure_operations(roofs: Roofs, count=five_operations) -> list[dict]:
-    """A record for each operation at its size, in this machine's dtype: FLOPs, bytes, times in ms, and the roofs.
+    """Return one record per operation, in this machine's dtype: FLOPs, bytes, times in ms, and the roofs.
 
-    count: gives FLOPs, bytes and bound, as exercise 4 does. Results go to tensors that are there already: for a
-    fresh one a CPU first asks the system for its pages.
+    count: returns FLOPs, bytes and bound, like exercise 4. Results go to preallocated tensors, because for a new one
+    the CPU must first get pages from the system.
     """
     here, n = this_machine(), sizes()
     timings = measure_rounds(_operations(n, here.device, here.dtype), rounds=ROUNDS, warmup_ms=10)
@@ -92,10 +92,10 @@ def _operations(n: dict[str, int], device: str, dtype) -> dict:
 
 
 def measure_strides(strides=STRIDES, count: int = 0) -> list[dict]:
-    """A record for each stride: the time to copy every `stride`-th float32 of a buffer of `count`, side by side.
+    """Return one record per stride: the time to gather every `stride`-th float32 of a buffer of `count`.
 
-    count: by default so many that no cache holds them. On a CPU one core copies: the question is what a core fetches,
-    and the others would add their waiting.
+    count: by default too many for any cache. On a CPU only one core copies: the study asks what a core fetches, and
+    several cores would also wait for each other.
     """
     here = this_machine()
     count = count or (2**29 if here.device == "cuda" else 2**25)
@@ -122,22 +122,22 @@ def measure_strides(strides=STRIDES, count: int = 0) -> list[dict]:
 
 
 def useful_shares(records) -> dict[int, float]:
-    """Stride → elements per second in percent of those of stride 1, the first of the records."""
+    """Return stride → elements per second, in percent of the first record's (stride 1)."""
     rates = {int(r["stride"]): r["elements"] / r["median_ms"] for r in records}
     return {stride: 100 * rate / next(iter(rates.values())) for stride, rate in rates.items()}
 
 
 def share_by_lines(stride: int, itemsize: int, line: int) -> float:
-    """Useful bandwidth of a strided copy against that of stride 1, if fetching whole lines is all that costs.
+    """Predict the useful bandwidth of a strided copy, relative to stride 1, if only the fetched lines cost time.
 
-    itemsize and line in bytes. Stride 1 reads and writes `itemsize` bytes an element; a stride reads
-    stride · itemsize, at most a line.
+    itemsize and line: in bytes. Stride 1 reads and writes `itemsize` bytes per element; a larger stride reads
+    stride · itemsize, at most one line.
     """
     return 2 * itemsize / (min(stride * itemsize, line) + itemsize)
 
 
 def measure_kind(kind: str) -> list[dict]:
-    """The records of one of KINDS; all but 'operation' and 'stride' run on a GPU alone, for 1 to 10 s."""
+    """Measure one of KINDS and return its records. All but 'operation' and 'stride' need a GPU and take 1 to 10 s."""
     from labs_helpers.first_kernels.lab00.in_flight import measure_in_flight
     from labs_helpers.first_kernels.lab00.latency import measure_latencies
     from labs_helpers.first_kernels.lab00.transposes import measure_transposes
@@ -158,14 +158,14 @@ def measure_kind(kind: str) -> list[dict]:
 
 
 def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
-    """Label → the records of one of KINDS, of the machine's last recorded run that has any, and behind it of the last
-    run on each machine that the reader measured.
+    """Return label → the records of one of KINDS: the machine's last recorded run that contains any, then the last run
+    on each machine that the reader measured.
 
-    Where the recorded measurements are not at hand (the package alone was installed), says so; then {}.
+    If the recorded measurements are missing (only the package was installed), print this and return {}.
     """
     path = results.path_for(STUDY.name, machine)
     if not path.exists():
-        print(f"{path.name} is not here: this machine is drawn alone")
+        print(f"{path.name} is missing, so the figure shows only this machine")
         return {}
     shipped = _last_run(results.load(path), kind)
     runs = {f"{shipped['on.machine'].iloc[0]}, recorded": shipped} if len(shipped) else {}
@@ -176,13 +176,13 @@ def recorded(kind: str, machine: str = "nvidia-h200") -> dict[str, list[dict]]:
 
 
 def _last_run(rows, kind: str):
-    """The records of one of KINDS of the last run that has any, with the columns that they use."""
+    """Return the records of one of KINDS from the last run that contains any, with the columns that they use."""
     rows = rows[rows["kind"] == kind]
     return rows[rows["on.time"] == rows["on.time"].max()].dropna(axis="columns", how="all")
 
 
 def on_gpu(kind: str) -> tuple[str, list[dict]]:
-    """(machine, records of one of KINDS): measured here on an NVIDIA GPU, else recorded; ('', []) where none are."""
+    """Return (machine, records of one of KINDS), from an NVIDIA GPU here, else recorded; ('', []) without any."""
     here = this_machine()
     if here.capability and not here.interpreted:
         return here.name, measure_kind(kind)
@@ -192,13 +192,15 @@ def on_gpu(kind: str) -> tuple[str, list[dict]]:
 
 
 def table(rows):
-    """The median of each record, a row each."""
+    """Return the median of each record, one row per record."""
     return rows[["name", "median_ms"]].rename(columns={"name": "measured", "median_ms": "ms"})
 
 
 def main(arguments=None) -> None:
     parser = STUDY.parser(__doc__)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, help="what to measure; default: all that runs here")
+    parser.add_argument(
+        "--kinds", nargs="+", choices=KINDS, help="what to measure (default: everything that runs here)"
+    )
     given = parser.parse_args(arguments)
     here = KINDS if not this_machine().interpreted else ("operation", "stride")
     records = []

@@ -1,4 +1,4 @@
-"""How long a transposed copy takes with tiles of one shape and another, beside a plain copy; on a GPU alone."""
+"""Time a transposed copy with tiles of several shapes, and a plain copy. Needs a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TILES = ((32, 32), (64, 64), (1024, 1), (1, 1024), (32, 1), (1, 32))  # BLOCK_M 
 
 
 def measure_transposes() -> list[dict]:
-    """A record for each shape of tile, and one for a plain copy: an N×N matrix in float32, into one that is there."""
+    """Return one record per tile shape and one for a plain copy, of an N×N float32 matrix into a preallocated one."""
     x, y = torch.ones(N, N, device="cuda"), torch.empty(N, N, device="cuda")
 
     def transpose(BLOCK_M, BLOCK_N):

@@ -1,7 +1,7 @@
-"""What one program more costs: the time of a grid by its number of programs. On a GPU alone.
+"""Measure the cost of one more program: the time of a grid against its number of programs. Needs a GPU.
 
-Two kinds of programs, 16 of which fit on an SM: such as compute all the time, and so share the SM's lanes, and such as
-wait for memory all the time, and so leave them to each other.
+There are two kinds of programs, and 16 of either fit on an SM. Some compute all the time and share the SM's lanes;
+others wait for memory all the time and leave the lanes free.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import triton.language as tl
 from labs_helpers.first_kernels.lab00.latency import LINE, chase_kernel, ring
 from labs_helpers.measure.timing import measure
 
-MOST = 36  # programs for each SM, in the largest grid
+MOST = 36  # programs per SM in the largest grid
 COMPUTE_STEPS, WAIT_STEPS = 2**13, 2**8
 
 
 @triton.jit
 def compute_kernel(out_ptr, steps, BLOCK: tl.constexpr):
-    """A chain of multiply-adds on BLOCK numbers, which never leave the registers until the end."""
+    """Compute a chain of multiply-adds on BLOCK numbers that stay in registers until the end."""
     x = tl.arange(0, BLOCK).to(tl.float32)
     for _ in range(steps):
         x = x * 0.999 + 0.5
@@ -29,7 +29,7 @@ def compute_kernel(out_ptr, steps, BLOCK: tl.constexpr):
 
 
 def measure_waves(multiprocessors: int) -> list[dict]:
-    """A record for each kind of program and each size of the grid, in steps of half the number of SMs."""
+    """Return one record per kind of program and grid size; grids grow in steps of half the number of SMs."""
     most = MOST * multiprocessors
     numbers = torch.empty(512 * most, device="cuda")
     following, places = ring(4 * 2**20, "cuda"), torch.empty(most, dtype=torch.int32, device="cuda")
@@ -42,7 +42,7 @@ def measure_waves(multiprocessors: int) -> list[dict]:
     records = []
     for kind, launch in kinds.items():
         for programs in range(multiprocessors // 2, most + 1, multiprocessors // 2):
-            # Replayed from a graph: L2 is warm, so that the second wave does not find what the first one fetched.
+            # Replayed from a graph, so L2 is warm for every wave, not only for the second.
             timing = measure(partial(launch, programs), warmup_ms=2, repeat_ms=20, graph=True)
             records.append(
                 {

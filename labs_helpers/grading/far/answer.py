@@ -48,12 +48,12 @@ DISTRIBUTED = frozenset(
 
 
 def keep_to_itself() -> None:
-    """From now on no other process of the same user can read or write this process's memory."""
+    """Prevent other processes of the same user from reading or writing this process's memory from now on."""
     prctl(PR_SET_DUMPABLE, 0)
 
 
 class Nursery:
-    """Forks processes of answers. It is made before its judge reads the job."""
+    """Forks the processes of answers. Create it before its judge reads the job."""
 
     def __init__(self) -> None:
         keep_to_itself()
@@ -67,13 +67,13 @@ class Nursery:
         theirs.close()
 
     def end(self) -> None:
-        """Make no further processes; those that were made live on."""
+        """Stop forking; existing processes continue."""
         self.ours.close()
         os.kill(self.process, signal.SIGKILL)
         os.waitpid(self.process, 0)
 
     def born(self) -> tuple[socket.socket, int]:
-        """Return (the judge's end of the channel to a new process, its number)."""
+        """Fork a process; return (the judge's end of the channel to it, its process id)."""
         ours, theirs = socket.socketpair()
         socket.send_fds(self.ours, [b"+"], [theirs.fileno()])
         theirs.close()
@@ -82,7 +82,7 @@ class Nursery:
 
 
 def started(env: Mapping[str, str]) -> tuple[socket.socket, int]:
-    """As `Nursery.born`, of a process whose interpreter has just started, with these variables set."""
+    """Like `Nursery.born`, for a newly started interpreter with these environment variables."""
     ours, theirs = socket.socketpair()
     command = [sys.executable, "-P", "-m", "labs_helpers.grading.far.answer", str(theirs.fileno())]
     number = os.fork()
@@ -181,7 +181,7 @@ class _Answer(Wire):
             raise TypeError(f"the cell does not define {job['name']}")
 
     def _call(self, *args: Any, **named: Any) -> Any:
-        """The answer's result. Of one with a backward pass, `kept` are the tensors that are held for it."""
+        """Call the function and return its result. `kept`: the tensors kept for the backward pass of such results."""
         if not any(isinstance(one, torch.Tensor) and one.requires_grad for one in (*args, *named.values())):
             return self.function(*args, **named)
         before, saved = _alive(), list[torch.Tensor]()
@@ -214,7 +214,7 @@ class _Answer(Wire):
 
 
 def _alive() -> list[torch.Tensor]:
-    """The tensors of floating-point numbers that exist and were made after the process was forked."""
+    """Return the existing floating-point tensors that were created after the process was forked."""
     found = (one for one in gc.get_objects() if issubclass(type(one), torch.Tensor))
     return [one for one in found if one.is_floating_point()]
 
@@ -265,7 +265,8 @@ def _import_what_the_notebook_does(lines: list[str]) -> None:
 
 
 class _Filled(torch.overrides.TorchFunctionMode):
-    """Makes torch.empty and similar functions return NaN, or the largest integer, to mark what nobody has written."""
+    """Makes torch.empty and similar functions return NaN, or the largest integer, to mark elements that nobody has
+    written."""
 
     EMPTY = (torch.empty, torch.empty_like, torch.Tensor.new_empty, torch.empty_strided)
 
@@ -279,7 +280,7 @@ class _Filled(torch.overrides.TorchFunctionMode):
 
 
 class FarKernel:
-    """Stands for one of the answer's kernels: the judge launches the kernel of this name that it has read."""
+    """Stands for one of the answer's kernels: the judge launches its own copy of the kernel with this name."""
 
     def __init__(self, wire: Wire, function: Callable[..., Any]) -> None:
         self.wire, self.fn = wire, function
@@ -300,7 +301,7 @@ class FarKernel:
 
 
 class _Tuned:
-    """Does `@triton.autotune` and `@triton.heuristics` of a FarKernel: it takes the first configuration."""
+    """Applies `@triton.autotune` and `@triton.heuristics` to a FarKernel, with the first configuration."""
 
     def __init__(self, kernel: Any, chosen: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self.kernel, self.chosen, self.fn, self.arg_names = kernel, chosen, kernel.fn, kernel.arg_names
@@ -314,12 +315,12 @@ class _Tuned:
 
 
 def _far_hook(wire: Wire, name: str) -> Callable[..., Any]:
-    """The judge registers the hook, since its backward pass calls it."""
+    """Let the judge register the hook, because its backward pass calls it."""
     return lambda tensor, hook: wire.ask({"do": "hook", "name": name}, (tensor, hook))
 
 
 def _far_size(wire: Wire, name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of storages: of one that the judge made, the judge resizes it and knows its size."""
+    """Return a method of storages that lets the judge resize, or measure, the storages that it created."""
 
     def method(storage: torch.UntypedStorage, *args: Any) -> Any:
         block = wire.memory.block_of(storage)
@@ -333,7 +334,7 @@ def _far_size(wire: Wire, name: str, plain: Callable[..., Any]) -> Callable[...,
 
 @contextmanager
 def _kernels_far(wire: Wire) -> Iterator[None]:
-    """Inside, `triton.jit` makes kernels that the judge launches."""
+    """Inside the block, `triton.jit` creates kernels that the judge launches."""
     import triton
 
     def jit(function: Any = None, **_: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Give the judge an answer's functions to read: with names, signatures and lines, but not to be executed.
+"""Let the judge read an answer's functions, with their names, signatures and lines, but not execute them.
 
 Checks read an answer's text to explain what went wrong. The judge has the text, and never runs its code.
 """

@@ -1,4 +1,4 @@
-"""An answer as its judge calls it; the function's code runs in another process."""
+"""Let a judge call an answer whose code runs in another process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from labs_helpers.grading.judged import ANSWER, SHARE
 def made_far(
     job: dict[str, Any], known: dict[str, Any], seconds: float
 ) -> tuple[FarFunction, Callable[[], FarFunction]]:
-    """Do the same as `judged.made_here`, in a process of job["nursery"]. Raises Refused if a kernel is not in
+    """Do the same as `judged.made_here`, in a process of job["nursery"]. Raise Refused if a kernel is not in
     Triton's language."""
     nursery: Nursery = job["nursery"]
     function = FarFunction(job, nursery.born, monotonic() + SHARE * seconds)
@@ -31,11 +31,11 @@ def made_far(
 
 
 class FarFunction:
-    """Stands for the answer's function, and is called like it. as_text: the same function to read, not to call
+    """Stands for the answer's function, and is called like it. as_text: the same function for reading only
     (`as_text.functions`).
 
     job: as for `judged`. start: starts its process. until: the time, by `monotonic`, at which all its calls together
-    have taken too long.
+    exceed their limit.
     """
 
     def __init__(self, job: dict[str, Any], start: Callable[[], tuple[Any, int]], until: float) -> None:
@@ -55,8 +55,8 @@ class FarFunction:
         self.error: BaseException | None = None
 
     def run_cells(self) -> None:
-        """Run the answer's cells now: a trial in them must not count as part of the first call, which a check may
-        meter. The first call raises their error."""
+        """Run the answer's cells now, so that code in them does not count as part of the first call, which a check
+        may meter. The first call raises their error."""
         try:
             self._started()
         except (Exception, TimeLimit) as error:
@@ -102,9 +102,11 @@ class FarFunction:
 
     @contextmanager
     def kernels_alone(self) -> Iterator[list[str]]:
-        """Inside the block, an answer's kernels see the contents of tensors, and its process does not: numbers,
-        shapes and constants passed to a kernel could otherwise carry what PyTorch computed. Yields a list that says
-        at the end whether PyTorch computed something."""
+        """Hide the contents of tensors from an answer's process inside the block, but not from its kernels.
+
+        Otherwise numbers, shapes and constants passed to a kernel could carry results that PyTorch computed. Yields a
+        list that tells at the end whether PyTorch computed something.
+        """
         beside = list[str]()
         self.withheld = bool(self.kernels.names)
         try:

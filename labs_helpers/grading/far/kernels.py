@@ -81,7 +81,7 @@ def _number(name: str, value: Any, dtype: type) -> Any:
 def kernels(sources: list[str]) -> Kernels:
     """Read the kernels that are defined at the top level of some cells.
 
-    Refused names the kernel and the line where one uses anything but Triton's language.
+    Raise Refused, with the kernel and the line, if one uses anything but Triton's language.
     """
     trees = [ast.parse(source) for source in sources]
     jitted, imported = dict[str, ast.FunctionDef](), dict[str, str]()
@@ -141,7 +141,7 @@ def _own(node: ast.FunctionDef) -> set[str]:
 
 
 def _text(node: ast.FunctionDef, spaces: dict[str, Any], known: set[str], numbers: set[str]) -> str:
-    """Unparse a kernel, and add the names of the numbers that it reads to `numbers`. Refused where it is not in
+    """Unparse a kernel, and add the names of the numbers that it reads to `numbers`. Raise Refused if it is not in
     Triton's language."""
     node.decorator_list, node.returns, node.args = [], None, _arguments(node.args, spaces)
     own = _own(node)
@@ -200,7 +200,7 @@ def _arguments(node: ast.arguments, spaces: dict[str, Any]) -> ast.arguments:
 
 
 def _literal(node: ast.expr) -> None:
-    """Refused unless it is a literal or float("inf")."""
+    """Raise Refused unless it is a literal or float("inf")."""
     if isinstance(node, ast.UnaryOp):
         node = node.operand
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "float" and len(node.args) == 1:
@@ -214,7 +214,7 @@ def _language(spaces: dict[str, Any]) -> str:
 
 
 def _look(node: ast.Attribute, spaces: dict[str, Any], place: str, kernel: ast.FunctionDef) -> None:
-    """Refused unless a chain of attributes names something of Triton's, or something that a value may be asked for."""
+    """Raise Refused unless a chain of attributes names part of Triton, or an attribute that values provide."""
     words: list[str] = []
     inner: ast.AST = node
     while isinstance(inner, ast.Attribute):

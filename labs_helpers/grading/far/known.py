@@ -1,4 +1,5 @@
-"""Describe what both sides can make: dtypes, operations and types by name, the course's data classes by fields."""
+"""Describe objects that both sides can create: dtypes, operations and types by name, the course's data classes by
+fields."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def name_of(value: Any) -> tuple[str, str] | None:
 
 
 def named(kind: str, text: str) -> Any:
-    """Return the object that `name_of` described. Refused if this side does not know it."""
+    """Return the object that `name_of` described. Raise Refused if this side does not know it."""
     if kind == "torch.dtype":
         return DTYPES[text]
     if kind == "device":
@@ -95,7 +96,8 @@ def fields(value: Any) -> tuple[str, ...]:
 
 
 def made(module: str, name: str, given: dict[str, Any]) -> Any:
-    """Make an object of one of the course's data classes or named tuples. None if this side has no such class."""
+    """Create an object of one of the course's data classes or named tuples. Return None if this side lacks this
+    class."""
     if not str(module).startswith("labs_helpers."):
         return None
     home = sys.modules.get(module) or (importlib.import_module(module) if os.environ.get("LABS_FAR") else None)

@@ -3,8 +3,8 @@
 Every message carries the bytes that changed since the last one. An array that is written in place, a view of an
 argument, and a result in an argument's own memory are therefore the same on both sides.
 
-The judge keeps a block that it made until the answer has no array of it any more. So a check that asks whether a tensor
-was released gets the same reply whether the answer runs in its process or in another.
+The judge keeps each block that it created until the answer no longer uses an array of it. So a check that asks whether
+a tensor was released gets the same reply whether the answer runs in its process or in another.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MOST_DIMENSIONS = 16
 class Block:
     """`size` bytes at address `start`, which `owner` keeps alive: a storage of PyTorch's, or an array of NumPy's.
 
-    sent: the bytes that both sides last agreed on. objects: the arrays made of this block, by their descriptions, so
-    that an array that comes back is the same object. shown: where the arrays begin and end that a judge has described;
-    an answer gets zeros for the bytes around, which may belong to another rank.
+    sent: the bytes that both sides last agreed on. objects: the arrays in this block by description, so that an array
+    that comes back is the same object. shown: the beginning and end of the arrays that a judge has described; an answer
+    gets zeros for the bytes around them, which may belong to another rank.
     """
 
     number: int
@@ -64,7 +64,7 @@ class Block:
         self.sent = content
 
     def is_in_use(self) -> bool:
-        """Whether an array still uses a storage that the block keeps."""
+        """Return True if an array still uses a storage that the block keeps."""
         return bool(torch._C._storage_Use_Count(self.owner._cdata) > 1)  # type: ignore[union-attr]
 
     def tensor(self, dtype: torch.dtype, offset: int, shape: list[int], strides: list[int]) -> torch.Tensor:
@@ -78,7 +78,7 @@ class Block:
 
 
 class _Bytes:
-    """A block's bytes, in NumPy's array interface. An array made of it keeps the block's memory alive."""
+    """A block's bytes, in NumPy's array interface. An array created from it keeps the block's memory alive."""
 
     def __init__(self, block: Block) -> None:
         of_torch = isinstance(block.owner, torch.UntypedStorage)
@@ -94,11 +94,10 @@ class _Bytes:
 class Memory:
     """One side's view of the blocks.
 
-    first: the number of the first block that this side makes, 0 for the judge and 1 for the answer; steps are of 2.
-    allocate(content, dtype, kind): returns a tensor with the bytes of a block that the other side has made.
-    changed(content): is called for each block that the other side has changed.
-    withheld: the other side gets random numbers in place of all that blocks contain, except whole numbers that this
-    side made.
+    first: the number of the first block that this side creates, 0 for the judge and 1 for the answer; later numbers
+    increase by 2. allocate(content, dtype, kind): returns a tensor with the bytes of a block that the other side has
+    created. changed(content): is called for each block that the other side has changed. withheld: the other side gets
+    random numbers in place of all contents, except whole numbers that this side created.
     """
 
     def __init__(
@@ -116,12 +115,12 @@ class Memory:
         return number % 2 == self.next % 2
 
     def releases(self, number: int) -> bool:
-        """Return True if this side reports when it no longer has an array of a block; an answer does so for the
+        """Return True if this side reports when it no longer uses an array of a block; an answer does so for the
         judge's blocks."""
         return self.next % 2 == 1 and not self.is_own(number)
 
     def described(self, array: np.ndarray[Any, Any] | torch.Tensor) -> dict[str, Any]:
-        """Describe an array or a tensor by its place in a block; make a block if none contains it."""
+        """Describe an array or a tensor by its place in a block; create a block if none contains it."""
         is_torch = isinstance(array, torch.Tensor)
         if is_torch:
             if array.grad_fn is not None:
@@ -176,7 +175,7 @@ class Memory:
         return block
 
     def made(self, said: dict[str, Any]) -> np.ndarray[Any, Any] | torch.Tensor:
-        """Return the array or tensor that a description stands for. Raises Refused if it reaches beyond its block."""
+        """Return the array or tensor for a description. Raise Refused if it extends beyond its block."""
         kind, dtype, shape = said["kind"], said["dtype"], said["shape"]
         if dtype not in DTYPES or len(shape) > MOST_DIMENSIONS or not all(type(n) is int and n >= 0 for n in shape):
             raise Refused("no array")
@@ -285,8 +284,8 @@ def _of_kind(tensor: torch.Tensor, said: dict[str, Any]) -> Any:
 
 
 def _reach(shape: list[int], strides: list[int], item: int) -> tuple[int, int]:
-    """Return how far an array's elements reach from the address of its first one: the first byte, and the byte after
-    the last."""
+    """Return the first byte of an array's elements and the byte after the last, relative to the address of its first
+    element."""
     ends = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + item
 

@@ -41,8 +41,8 @@ OF_MODULES = frozenset(
 
 
 class JudgeWire(Wire):
-    """The judge's end of the channel to a process. The process ends with it, when neither the answer nor any object
-    of that process is in use. kernels: the answer's. asked: further attributes that it may read."""
+    """The judge's end of the channel to a process. The process ends with this object, when neither the answer nor
+    any object of that process is in use. kernels: the answer's. asked: further attributes that it may read."""
 
     def __init__(self, channel: Any, process: int, kernels: Kernels, asked: Iterable[str], deadline: float) -> None:
         self.written = _Written()
@@ -59,8 +59,9 @@ class JudgeWire(Wire):
         return not os.path.exists(f"/proc/{self.process}")
 
     def ask_for_answer(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """The answer's result. An error that a kernel raised here comes as it was raised, even if the answer went on:
-        a GPU is lost after one, and what a kernel finds could be told by whether it fails."""
+        """Return the answer's result. An error that a kernel raised here is raised unchanged, even if the answer
+        continued after it: the error makes a GPU unusable, and an answer could pass on a kernel's results by whether
+        it fails."""
         self.failed = None
         try:
             found = self.ask({"do": "answer"}, args, named)
@@ -105,9 +106,11 @@ class JudgeWire(Wire):
         return list(self.ask({"do": "reached"}, (one,)))
 
     def with_graph(self, said: dict[str, Any]) -> Any:
-        """A result whose backward pass asks the answer. It has the name of the answer's own Function, or else of
-        PyTorch's node. What the answer keeps for the backward pass is saved here too, so that a check of saved tensors
-        finds it."""
+        """Return a result whose backward pass calls the answer.
+
+        Its node has the name of the answer's own Function, or else of PyTorch's node. Tensors that the answer keeps for
+        the backward pass are saved here too, so that a check of saved tensors finds them.
+        """
         value, leaves, kept, backward = (self.unpacked(said[name]) for name in ("value", "leaves", "kept", "backward"))
         name = re.fullmatch(r"([A-Za-z_]\w{0,80}?)(Backward)?", said["name"])
         if name is None:
@@ -122,7 +125,8 @@ class JudgeWire(Wire):
         return type(name[1], (torch.autograd.Function,), methods).apply(*leaves)  # type: ignore[attr-defined]
 
     def _storage(self, number: int, name: str, *args: int) -> int | None:
-        """The size of a block's storage, or a new one: where the check watches it, its memory stays where it is."""
+        """Return the size of a block's storage, or resize it. A check may watch the storage, so its memory must not
+        move."""
         storage, method = self.memory.blocks[number].owner, getattr(torch.UntypedStorage, name)
         if not self.memory.is_own(number) or not isinstance(storage, torch.UntypedStorage):
             raise Refused("no storage")
@@ -153,8 +157,8 @@ def _end(channel: Any, process: int) -> None:
 
 
 class _Written:
-    """Counts the bytes that an answer's process has computed itself. What only makes room for results is not counted:
-    memory that nobody has written into, or that holds nothing but a value to begin a sum or a maximum with."""
+    """Counts the bytes that an answer's process has computed itself. Memory that only prepares results does not
+    count: uninitialized memory, or memory filled with one initial value of a sum or a maximum."""
 
     BEGINNINGS = (0.0, 1.0, -1.0, float("inf"), float("-inf"))
 
@@ -182,8 +186,8 @@ class _Written:
 
 
 def _expect_data(given: list[Any] | tuple[Any, ...]) -> None:
-    """Refused where a kernel is given what is neither a tensor nor a number: of an object of the answer's each look
-    could see another address."""
+    """Raise Refused if a kernel's argument is neither a tensor nor a number: an object of the answer could return
+    another address on each access."""
     known = (torch.Tensor, torch.Size, torch.dtype, int, float, str, type(None))
     language = getattr(sys.modules.get("triton.language"), "dtype", torch.dtype)
     for one in given:

@@ -1,7 +1,7 @@
 """Messages between a judge and an answer: JSON followed by the bytes of memory. Nothing in them is executed.
 
 Data travels by value, arrays by their place in memory (memory.py), and every other object as a number, for which the
-other side makes a `Far`: whoever calls it calls the object. Either side may ask while it is being asked.
+other side creates a `Far`: a call of the Far calls the object. Either side may ask while the other waits for its reply.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _DATA = (bool, int, str, type(None))
 
 
 class Lost(RuntimeError):
-    """The other side has ended, or sends something that is not a message."""
+    """The other side has ended, or has sent something that is not a message."""
 
 
 class Far:
-    """Stands for an object of the other side: attributes that side allows, context managers and iteration work."""
+    """Stands for an object of the other side. Allowed attributes, context managers and iteration work."""
 
     def __init__(self, wire: Wire, number: int) -> None:
         self.__dict__["_wire"], self.__dict__["_number"] = wire, number
@@ -66,7 +66,7 @@ class Far:
         )
 
     def reached(self) -> list[torch.Tensor]:
-        """The tensors that this object of an answer's holds."""
+        """The tensors that this object of an answer holds."""
         return self._wire.reached(self)
 
 
@@ -93,7 +93,7 @@ class FarCall(Far):
 
 
 class Wire:
-    """One end of a channel. Each side has a subclass, which says what that side does when it is asked.
+    """One end of a channel. Each side defines in a subclass how it serves requests.
 
     deadline: the time, by `monotonic`, at which this side stops waiting.
     """
@@ -126,21 +126,22 @@ class Wire:
         return True
 
     def graph(self, tensor: torch.Tensor) -> dict[str, Any]:
-        """Describe a result that has a backward pass. Refused on the judge's side: its graphs stay there."""
+        """Describe a result that has a backward pass. Raise Refused on the judge's side, whose graphs must not leave
+        it."""
         raise Refused("a tensor with a graph")
 
     def with_graph(self, said: dict[str, Any]) -> Any:
-        """The result that `graph` described."""
+        """Return the result that `graph` described."""
         raise Refused("a tensor with a graph")
 
     def reached(self, one: Far) -> list[torch.Tensor]:
-        """The tensors that an object of the other side holds, as far as this side may know."""
+        """Return the tensors that an object of the other side holds, as far as this side may know."""
         return []
 
     # messages
 
     def ask(self, message: dict[str, Any], args: tuple[Any, ...] = (), named: dict[str, Any] | None = None) -> Any:
-        """Ask, and return the reply or raise the error that came back. Questions that come meanwhile are answered."""
+        """Ask, and return the reply or raise the error that came back. Serve requests that arrive before the reply."""
         self._put_back()
         noted = self.noted = list[Any]()
         text = {"args": [self.packed(one) for one in args],
@@ -162,7 +163,7 @@ class Wire:
         return value
 
     def _put_back(self) -> None:
-        """Tell the other side of lists and dicts that came out of its objects and have changed here."""
+        """Tell the other side about lists and dicts from its objects that have changed here."""
         taken, self.taken = self.taken, []
         for far, key, seen in taken:
             if seen.has_changed():
@@ -266,7 +267,7 @@ class Wire:
     # values
 
     def packed(self, value: Any) -> Any:
-        """A value in JSON."""
+        """Return a value as JSON."""
         if isinstance(value, _DATA) and type(value) in _DATA:
             return value
         if type(value) is float:
@@ -299,7 +300,7 @@ class Wire:
         return self._object(value)
 
     def _note(self, value: Any) -> str:
-        """The kind of a collection that can be changed, and the number by which the reply says that it was."""
+        """Return the kind of a mutable collection, and the number by which the reply reports a change to it."""
         kind = next(kind.__name__ for kind in (list, dict, set) if isinstance(value, kind))
         if self.noted is None:
             return kind
@@ -320,7 +321,7 @@ class Wire:
         return said
 
     def unpacked(self, text: Any) -> Any:
-        """The value that `packed` wrote. Anything else raises Refused, KeyError, TypeError or ValueError."""
+        """Return the value that `packed` wrote. Anything else raises Refused, KeyError, TypeError or ValueError."""
         if isinstance(text, _DATA):
             return text
         if "object" in text:
@@ -376,7 +377,7 @@ _COLLECTIONS: dict[str, Callable[..., Any]] = {
 
 
 class _Seen:
-    """A list, dict or set, and its content when it arrived."""
+    """A list, dict or set, and its content on arrival."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

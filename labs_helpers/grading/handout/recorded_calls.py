@@ -1,4 +1,4 @@
-"""Record what a lab's checks ask its references, and what these answer:
+"""Record the calls that a lab's checks make to its references, and their results:
 
     python -m labs_helpers.grading.handout.recorded_calls 02
 

@@ -60,7 +60,7 @@ def generator(seed: int, exercise: str) -> np.random.Generator:
 
 def kept(*given: Any) -> Callable[[], bool]:
     """Return a function that says whether these arguments are unchanged. A run yields its reply instead of the
-    arguments, which would be right in every answer that leaves them alone."""
+    arguments, which are the same for every answer that does not change them."""
     before = written(given)
     return lambda: bool(written(given) == before)
 

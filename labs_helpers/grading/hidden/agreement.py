@@ -1,7 +1,7 @@
 """Decide whether a partly right answer is also right for some hidden input, or only for the cases of its check.
 
-Results that are right by chance prove nothing: those that another seed's inputs give too, truth values, and a few
-small numbers.
+Some right results prove nothing, because they may be chance: results that another seed's inputs also give, truth
+values, and small numbers if there are only a few.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ ENOUGH = 3  # so many different right results prove something, even if each coul
 
 
 def any_right(found: Sequence[Any], expected: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Return True if a tensor, two large numbers or several smaller results of `found` are right. Also return True
-    if all of the reference's results can be guessed, so that none could prove anything.
+    """Return True if a tensor, two large numbers or several smaller results of `found` are right, or if all of the
+    reference's results can be guessed, so that none could prove anything.
 
-    found: an answer's results for hidden inputs, up to the one for which it raises. expected: the reference's results.
+    found: an answer's results for hidden inputs, until an input makes it raise. expected: the reference's results.
     other: the reference's results for another seed. All are lists as `values.read` returns them.
     """
     return _proved(found, expected, other) or not _proved(expected, expected, other)

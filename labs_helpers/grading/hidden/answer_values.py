@@ -17,8 +17,8 @@ MOST = 2**18  # characters of an answer's values
 def values(job: dict[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
     """Return {"values": […]} for the inputs drawn from job["key"] (`key_of`); {} if job["exercise"] has none.
 
-    If the function raises, "values" are the results before that, and "raised" names the built-in error. Any other
-    word of the error could reveal the inputs.
+    If the function raises, "values" are the results before that, and "raised" names the built-in error. More of the
+    error's text could reveal the inputs.
     """
     run = run_of(job["exercise"])
     if run is None:

@@ -1,4 +1,4 @@
-"""Lay out kernels' arguments in memory in unusual ways, and watch a call that launches kernels."""
+"""Place kernels' arguments in memory in unusual ways, and watch a call that launches kernels."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from labs_helpers.course.verdict.surroundings import guarded_outputs
 
 
 def launched(function: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
-    """Return [the function's result; its dtypes; how many elements outside its results it overwrote; digests of its
-    tensor arguments afterwards; what an answer in another process computed outside its kernels].
+    """Call the function. Return [its result; the result's dtypes; how many elements outside its results it overwrote;
+    digests of its tensor arguments after the call; the bytes that an answer in another process computed outside its
+    kernels].
 
-    Result memory starts as NaN, so that unwritten elements show. Raises StrayAccess if a kernel reads or writes
-    outside its tensors.
+    Result memory starts as NaN, so that unwritten elements show. Raises StrayAccess if a kernel reads or writes outside
+    its tensors.
     """
     alone = getattr(function, "kernels_alone", lambda: nullcontext([]))
     # As a GPU, which warns of no overflow.
@@ -47,7 +48,7 @@ def digest(tensor: torch.Tensor) -> str:
 
 
 def laid(draw: np.random.Generator, x: torch.Tensor) -> torch.Tensor:
-    """Return the same values with random strides: a slice, every other column, or a transposed matrix."""
+    """Return the same values in memory with random strides: a slice, every other column, or a transposed matrix."""
     ways = (_slice, _every_other, lambda x: _slice(x.mT).mT)
     return ways[draw.integers(len(ways))](x)
 

@@ -1,4 +1,4 @@
-"""Run answers for MPI ranks on practice ranks, where no MPI runs."""
+"""Run answers for MPI ranks on practice ranks, without MPI."""
 
 from __future__ import annotations
 

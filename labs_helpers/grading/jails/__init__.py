@@ -1,1 +1,1 @@
-"""Run a student's code with limits on everything, and with nothing of others within reach."""
+"""Run a student's code with limits on all resources, and without access to anybody else's data."""

@@ -37,7 +37,7 @@ SYSTEM = ("/usr", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a jail. seconds: of each answer, by the clock, and twice as many of processor time beside
+    """The limits of a jail. seconds: of each answer, by the clock; its processor time may be twice that, plus
     BEGIN_S. memory: bytes of all processes of a jail and of its files, which may take half of it; also the address
     space of each process. processes: of a jail, including threads."""
 

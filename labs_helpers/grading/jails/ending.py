@@ -46,7 +46,7 @@ def alone() -> bool:
 
 
 def _parent(name: str) -> int | None:
-    """None of a process that has ended."""
+    """Return the parent's process id; None if the process has ended."""
     try:
         with open(f"/proc/{name}/stat") as file:
             state, parent = file.read().rpartition(")")[2].split()[:2]

@@ -1,22 +1,22 @@
-"""Runs in the jail: judges answers of one submission, one after the other, each in processes of its own.
+"""The program in the jail: it judges the answers of one submission, one after the other, each in separate processes.
 
-Reads messages from stdin, each a line with its number of bytes and then so many bytes of JSON. The first one is
-{"seconds": 60, "imports": […]}; every further one is a job:
+It reads messages from stdin, each a line with the message's number of bytes, followed by these bytes of JSON. The first
+one is {"seconds": 60, "imports": […]}; every further one is a job:
 
     {"token": …, "exercise": "02/3", "keys": […], "name": …, "imports": […], "before": […], "source": …, "asked": […],
      "sources": {…}}
 
-Writes one line to stdout as soon as a job is done:
+It writes one line to stdout as soon as a job is done:
 
     token {"status": "right" | "wrong" | "failed" | "crashed" | "memory" | "timeout" | "refused", "lines": […],
            "message": …, "hidden": {"status": …, "values": [[…], …], "raised": …}}
 
-lines: of the check's cases that passed. hidden: what the answer gives for the hidden inputs of each key; null where no
-case passed. sources: the text of the checks and references, which the jail hides (given_sources.py).
+lines: of the check's cases that passed. hidden: the answer's results for the hidden inputs of each key; null if no case
+passed. sources: the text of the checks and references, which the jail hides (given_sources.py).
 
-This process reads no job. It forks the nursery of the answer's processes (far/answer.py), and then a judge, which reads
-the job: neither tokens and keys nor checks and references are ever in an answer's memory. Whatever an answer prints is
-thrown away.
+This process does not read jobs. It forks the nursery of the answers' processes (far/answer.py), and then a judge, which
+reads the job. So neither tokens and keys nor checks and references are ever in an answer's memory. An answer's output
+is discarded.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from labs_helpers.grading.jails.memory import with_memory
 from labs_helpers.grading.jails.own_memory import keep_to_own_memory
 from labs_helpers.grading.judged import judged, result
 
-MOST = 2**21  # bytes that a judge may tell of one job
-LOOK_S = 0.1  # how often it is looked whether a judge's process is still there
-IMPORT_S = 20.0  # that a judge may take to import a lab's checks on a busy machine
+MOST = 2**21  # the most bytes that a judge may report about one job
+LOOK_S = 0.1  # seconds between checks that a judge's process is alive
+IMPORT_S = 20.0  # seconds that a judge may take to import a lab's checks on a busy machine
 # Imported once for all judges. Of the course these are what all checks use; no check and no reference is among them.
 OF_CHECKS = (
     "cProfile", "cloudpickle", "symtable", "torch.profiler",
@@ -82,13 +82,13 @@ def _message(descriptor: int) -> bytes:
 
 
 def _import_all(lines: Iterable[str], modules: Iterable[str]) -> None:
-    """Import what every answer's process and every judge would import; nothing of a student's."""
+    """Import everything that the processes of answers and judges would import, except a student's code."""
     from labs_helpers.measure.machine import prepare_triton
     from labs_helpers.measure.quick_interpreter import quicken
 
     prepare_triton()
     for line in lines:
-        with contextlib.suppress(ImportError):  # where no reference is
+        with contextlib.suppress(ImportError):  # which contains no reference
             exec(line, {})
     if "torch" in sys.modules:
         for name in modules:
@@ -103,7 +103,7 @@ def _import_all(lines: Iterable[str], modules: Iterable[str]) -> None:
 
 
 def _judged_in_a_process(jobs: int, seconds: float, told: int, end: Ending) -> str:
-    """Return the line of the next job, or '' if there is none. Everything it started has ended."""
+    """Return the line of the next job, or '' if there is none. All processes that it started have ended."""
     nursery = Nursery()
     reads, writes = os.pipe()
     at_a_loss = json.dumps(with_memory(result("crashed", "MemoryError"))).encode()  # made while there is memory for it
@@ -117,7 +117,7 @@ def _judged_in_a_process(jobs: int, seconds: float, told: int, end: Ending) -> s
                     _write(writes, line.encode()[:MOST] + b"\n")
             except MemoryError:
                 _write(writes, at_a_loss + b"\n")
-        os._exit(0)  # whatever threads and exit handlers there are
+        os._exit(0)  # regardless of threads and exit handlers
     os.close(writes)
     parts, late = _parts(reads, judge, seconds)
     os.close(reads)
@@ -146,7 +146,7 @@ def _read(line: bytes) -> Any:
 
 
 def _parts(reads: int, judge: int, seconds: float) -> tuple[list[bytes], bool]:
-    """(the lines that a judge writes, whether it took too long for the next one). Each may take `seconds`."""
+    """Return (the lines that a judge writes, whether it took too long for the next one). Each may take `seconds`."""
     content, deadline, ended = b"", monotonic() + IMPORT_S + seconds, False
     while not ended and len(content) <= 2 * MOST and (left := deadline - monotonic()) > 0:
         gone = os.waitid(os.P_PID, judge, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
@@ -161,7 +161,7 @@ def _parts(reads: int, judge: int, seconds: float) -> tuple[list[bytes], bool]:
 
 
 def _lines(jobs: int, nursery: Nursery, seconds: float) -> Iterator[str]:
-    """A job's token; what the check says; what the hidden inputs give."""
+    """Yield a job's token, the check's verdict, and the results for the hidden inputs."""
     job = json.loads(_message(jobs) or "null")
     if job is None:
         return

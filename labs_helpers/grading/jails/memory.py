@@ -35,7 +35,7 @@ def status_of(status: str, message: str) -> str:
 
 
 def with_memory(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what was found of an answer, with the status and the words for one that needed too much memory."""
+    """Return the result of an answer, with the status and the message of one that needed too much memory."""
     status = status_of(found["status"], found["message"])
     if status != MEMORY:
         return found

@@ -34,7 +34,7 @@ def leaks(run_in: Callable[..., str]) -> str:
 
 
 def main() -> None:
-    """Writes a list of sentences' ends to stdout."""
+    """Write a list to stdout, with the end of a sentence for each leak."""
     given = json.loads(sys.stdin.read())
     print(json.dumps(list(filter(None, (look(given) for look in (_others, _network, _files, _rights, _limits))))))
 

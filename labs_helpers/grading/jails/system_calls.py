@@ -1,9 +1,10 @@
-"""The system calls that a jail refuses, as a seccomp filter, and those that an answer's process may not make either.
+"""The system calls that a jail refuses, as a seccomp filter, and further calls that an answer's process may not make.
 
-They make memory that no process and no file system of the jail shows, or namespaces in which an answer would be root
-and could mount file systems without a limit; or no answer needs them, and bugs of the kernel are often found in them.
-An answer's process may not disturb its judge either, or leave word for another answer's process: ranks, which are
-processes of their own, would exchange data past the messages that their check counts.
+Some would create memory that no process and no file system of the jail shows, or namespaces in which an answer would be
+root and could mount file systems without a limit. Others are refused because no answer needs them, and the kernel's
+bugs are often found in them. An answer's process also may not disturb its judge or leave data for another answer's
+process: ranks, which are separate processes, would otherwise exchange data that the message counts of their check do
+not include.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ _ALLOW, _FAIL = 0x7FFF0000, 0x00050000  # linux/seccomp.h
 
 
 def _filter(calls: Mapping[str, tuple[int | None, ...]], sometimes: Iterable[tuple[Any, int, int, int]] = ()) -> bytes:
-    """Return the program for this machine that refuses these calls, some of them with some arguments; b'' where its
-    numbers are not known."""
+    """Return the program for this machine that refuses these calls, some of them only with some arguments; b'' if
+    the machine's call numbers are unknown."""
     machine = os.uname().machine
     if machine not in _ARCHITECTURES:
         return b""
@@ -83,8 +84,8 @@ _REFUSED_TO_ANSWERS = _filter(_TO_OTHERS, _SOMETIMES)
 
 
 def keep_from_others() -> None:
-    """From now on neither this process nor its children send signals, not even to themselves, or change what another
-    process sees."""
+    """Forbid this process and its children, from now on, to send signals, even to themselves, or to change the state
+    of other processes."""
     room = ctypes.create_string_buffer(_REFUSED_TO_ANSWERS, len(_REFUSED_TO_ANSWERS))
     program = struct.pack("HxxxxxxP", len(_REFUSED_TO_ANSWERS) // 8, ctypes.addressof(room))
     if _REFUSED_TO_ANSWERS:

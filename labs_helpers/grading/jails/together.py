@@ -2,8 +2,9 @@
 
 MEMORY is in bytes and includes files in tmpfs. PROCESSES counts threads. FILTER is a seccomp filter in hexadecimal
 digits, which COMMAND can read from descriptor 9. This process is COMMAND's parent and stays outside of the jail, so an
-answer can neither see nor signal it. With CGROUP the kernel counts. Where this user can make no cgroup, SUM adds up the
-memory of all descendants ten times per second. When they exceed a limit, this process kills all of them and prints why.
+answer can neither see nor signal it. With CGROUP the kernel counts. If this user cannot create a cgroup, SUM adds up
+the memory of all descendants ten times per second. When they exceed a limit, this process kills all of them and prints
+why.
 
 It imports little, because every jail waits for it.
 """
@@ -116,7 +117,7 @@ def _cgroup(memory: int, processes: int) -> Iterator[list[str]]:
 
 
 def _is_left(name: str) -> bool:
-    """Whether the thread that made this cgroup is gone, or another one with its number."""
+    """Return True if the thread that created this cgroup has ended, or if another one has its number."""
     maker = name.removeprefix(PREFIX)
     return maker != name and (maker == str(get_native_id()) or not os.path.exists(f"/proc/{maker}"))
 
@@ -208,7 +209,8 @@ class _Process:
 
 
 def _in_tmpfs(processes: list[_Process], memory: int) -> int:
-    """Bytes of the jail's own file systems in memory. A larger one is the machine's, while the jail is being made."""
+    """Return the bytes in the jail's own in-memory file systems. A larger file system is the machine's, which is
+    visible while the jail is created."""
     used = 0
     for one in processes:
         with suppress(OSError):
@@ -245,7 +247,7 @@ def _descendants(strangers: set[int]) -> list[int]:
 
 
 def kill_descendants() -> None:
-    """Kill all descendants, which may start others meanwhile."""
+    """Kill all descendants, even if they start new ones at the same time."""
     deadline = time.monotonic() + LONGEST_S
     while (living := _descendants(set())) and time.monotonic() < deadline:
         for process in living:

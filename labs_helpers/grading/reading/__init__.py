@@ -1,1 +1,1 @@
-"""Read what students handed in, as data."""
+"""Read submissions as data, without running them."""

@@ -1,4 +1,4 @@
-"""Find what an answer needs of its author's other cells: the definitions that it reads, and theirs."""
+"""Find the definitions in its author's other cells that an answer reads, and the definitions that these read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ MOST_BROUGHT = 50_000  # characters of other cells for one answer; an own helper
 
 
 def whole(answers: Iterable[Answer]) -> list[Answer]:
-    """Return each answer with what it needs of its author's other cells, and without what only tries it out."""
+    """Return each answer with the definitions that it needs from its author's other cells, and without code that
+    only tries it out."""
     cells = OwnCells()
     return [_whole(answer, cells) for answer in answers]
 

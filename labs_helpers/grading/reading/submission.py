@@ -44,7 +44,7 @@ class Shipped:
 @dataclass(frozen=True)
 class Answer:
     """A student's answer. source: the exercise's cell, or ''. before: the student's own cells above it, in order.
-    flags: what is odd about it. problem: why it cannot be tried, or ''."""
+    flags: its oddities. problem: why it cannot be tried, or ''."""
 
     shipped: Shipped
     source: str

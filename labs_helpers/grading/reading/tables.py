@@ -39,7 +39,8 @@ def rows_of(path: Path, needed: Collection[str]) -> Iterator[tuple[str, dict[str
 
 
 def class_list(path: Path) -> dict[str, str]:
-    """Return id → name from a CSV file with the columns id and name. BadInbox says what is wrong with it."""
+    """Return id → name from a CSV file with the columns id and name. Raise BadInbox, with the error, for an invalid
+    file."""
     found: dict[str, str] = {}
     for where, row in rows_of(path, ["id"]):
         if not row["id"]:

@@ -1,4 +1,5 @@
-"""The instructor's page about a class: who has how many points, how each exercise went, and what needs a look."""
+"""The instructor's page about a class: the points of each student, the results of each exercise, and the items to
+review."""
 
 from __future__ import annotations
 
@@ -111,7 +112,7 @@ def _exercise(one: Any, found: Sequence[Mark | None]) -> dict[str, Any]:
 
 
 def gist(mark: Mark) -> str:
-    """Return what several students' reasons have in common: the likely cause, or the first line without its numbers."""
+    """Return the common part of several students' reasons: the likely cause, or the first line without its numbers."""
     return _DIGITS.sub("0", _first(mark.reason))
 
 

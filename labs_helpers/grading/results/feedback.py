@@ -1,4 +1,4 @@
-"""The student's own page: their answers, what the check said about each, and what is still open.
+"""The student's own page: their answers, the check's words about each, and the exercises that are still open.
 
 It contains nothing of other students, no hidden input, and nothing meant only for the instructor.
 """
@@ -122,8 +122,8 @@ def _note(mark: Mark) -> str:
 
 
 def _said(mark: Mark) -> tuple[tuple[str, bool], ...]:
-    """Return the check's words. For an answer that the check accepted there are none: what it printed later, on
-    hidden inputs or at its end, does not belong on this page."""
+    """Return the check's words; '' for an answer that the check accepted, because its later output, on hidden inputs
+    or at its end, does not belong on this page."""
     if mark.status not in (WRONG, TIMEOUT) or "hidden-values" in mark.flags:
         return ()
     lines = plain(mark.reason, 4_000).splitlines()[:60]

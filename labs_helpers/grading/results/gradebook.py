@@ -30,9 +30,9 @@ STATUSES = (GRADED, LATE, REVIEW, MISSING, UNREADABLE, ERROR, WAITING)
 class Record:
     """One student's result.
 
-    digest: of the file that was graded. late_days: begun days after the due time. reason: why there is no result, or
-    what went wrong. accepted: exercises, and what the instructor wrote about them into review.csv. comment: the
-    instructor's, for the student. version, course: of grading (VERSION) and of the course that made the record.
+    digest: of the file that was graded. late_days: days begun after the due time. reason: why there is no result, or
+    the error. accepted: exercises, and the instructor's entries about them in review.csv. comment: the instructor's,
+    for the student. version, course: of grading (VERSION) and of the course that made the record.
     """
 
     student: str
@@ -155,7 +155,7 @@ def csv_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a text that shows what it is, and that a spreadsheet does not take for a formula."""
+    """Return a text that shows its type, and that a spreadsheet does not mistake for a formula."""
     if not isinstance(value, str):
         return value
     return guarded(plain(value, MOST_TEXT))

@@ -1,4 +1,4 @@
-"""What a cell of OUT/graded.ipynb displays: one exercise of one student, read from the student's record.
+"""The output of a cell of OUT/graded.ipynb: one exercise of one student, read from the student's record.
 
 The notebook's kernel imports this, so it imports little itself.
 """
@@ -14,7 +14,7 @@ from labs_helpers.grading.results.plain_text import plain
 
 
 def show(record: str, exercise: str, instructor: float | None = None) -> None:
-    """Print what the file `record` holds of the exercise. instructor: points that replace those of the record."""
+    """Print the entry of the file `record` about the exercise. instructor: points that replace those of the record."""
     print(said(read(Path(record), exercise), instructor))
 
 
@@ -49,5 +49,5 @@ def said(mark: Mapping[str, Any], instructor: float | None = None) -> str:
 
 
 def why(mark: Mapping[str, Any]) -> str:
-    """Return what a mark lacks."""
+    """Return why a mark lacks points."""
     return f"{'○' if mark['status'] in ('not attempted', 'review') else '✗'} {plain(mark['reason'], 2_000)}"

@@ -1,7 +1,8 @@
-"""The grades as a notebook that strict nbval runs, and nbval's report as JUnit XML: a test per student and exercise.
+"""Show the grades as a notebook that strict nbval runs, and nbval's report as JUnit XML: one test per student and
+exercise.
 
-Each cell of OUT/graded.ipynb displays what a record says of one exercise. The output that is stored in it is that of an
-exercise with all its points, so nbval passes a cell exactly if the exercise has them. No student's code is in the
+Each cell of OUT/graded.ipynb displays a record's entry about one exercise. The cell's stored output is that of an
+exercise with full points, so nbval passes a cell exactly if the exercise has full points. No student's code is in the
 notebook, and none is run.
 """
 
@@ -115,7 +116,7 @@ def _run(out: Path, cells: int) -> tuple[list[Any], str]:
 
 
 def _environment(scratch: str) -> dict[str, str]:
-    """Without what would load something of the reader's into pytest or the kernel."""
+    """Return the environment without variables that would load the reader's own plugins into pytest or the kernel."""
     own = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONSTARTUP", "PYTHONPATH"}
     return {name: value for name, value in os.environ.items() if name not in own} | {
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONSAFEPATH": "1", "IPYTHONDIR": scratch,
@@ -128,7 +129,7 @@ def _number(case: ElementTree.Element) -> int:
 
 
 def _summed(suite: ElementTree.Element) -> ElementTree.Element:
-    """With the sums that readers of JUnit XML look for."""
+    """Add the sums that readers of JUnit XML expect."""
     failures = len(suite.findall("testcase/failure"))
     sums = {"tests": str(len(suite)), "failures": str(failures), "errors": "0", "skipped": "0"}
     suite.attrib.update(sums)

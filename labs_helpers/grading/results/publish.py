@@ -1,4 +1,4 @@
-"""Write what follows from a class's records: tables, the class's page, a page per student, and nbval's report."""
+"""Write everything derived from a class's records: tables, the class's page, a page per student, and nbval's report."""
 
 from __future__ import annotations
 

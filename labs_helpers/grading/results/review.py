@@ -1,5 +1,5 @@
-"""List what an instructor should look at, one row per student and reason, and read what the instructor accepts
-there."""
+"""List the answers that an instructor should review, one row per student and reason, and read the instructor's
+decisions from the same file."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class Accepted:
-    """What an instructor wrote into review.csv. rows: those with an `accept`, or with a column of the instructor's
-    own. by_answer: `answer_id` → 'yes', 'no' or points."""
+    """The instructor's entries in review.csv. rows: those with an `accept`, or with a column that the instructor
+    added. by_answer: `answer_id` → 'yes', 'no' or points."""
 
     rows: tuple[Row, ...] = ()
     by_answer: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ def load_accepted(paths: Iterable[Path], most: Mapping[str, float]) -> Accepted:
 
 
 def _own(row: Row) -> Row:
-    """What the instructor wrote into columns that are not the table's."""
+    """Return the entries in columns that the instructor added."""
     return {column: text for column, text in row.items() if text and column not in COLUMNS}
 
 
@@ -150,7 +150,7 @@ def _row(record: Record, marks: Sequence[Mark], what: str, flags: Iterable[str] 
 
 
 def with_accepted(rows: Collection[Row], found: Accepted) -> tuple[list[Row], list[Row]]:
-    """Return the rows with what the instructor wrote, and the instructor's rows that match no present answer."""
+    """Return the rows with the instructor's entries, and the instructor's rows that match no present answer."""
     by_row = {row.get("answer", ""): row for row in found.rows}
     today = {answer for row in rows for answer in row["answer"].split()}
     filled = list[Row]()

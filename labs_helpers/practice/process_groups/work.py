@@ -1,4 +1,4 @@
-"""The handle of an asynchronous collective on practice ranks: the result is there after wait(), never before."""
+"""The handle of an asynchronous collective on practice ranks, which delivers the result in wait(), never before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Show what each remedy gains in a step: drawn along several orders, and as a table."""
+"""Show the gain of each remedy in a step: drawn along several orders, and as a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from labs_helpers.transformer.setups import ORDERS, REMEDIES, Setup, treatment, 
 def draw_waterfall(
     frame: pandas.DataFrame, orders: Mapping[str, Mapping[str, Setup]] | None = None, **wanted: Any
 ) -> Figure:
-    """Draw what each remedy takes off the time of a step, in ms, with one panel per order of remedies.
+    """Draw by how many ms each remedy shortens a step, with one panel per order of remedies.
 
     orders: name → {"start": Setup, remedy: the setup with it and all earlier ones, …}; by default `walk` along each of
     ORDERS. wanted: columns' values, such as size="small"; by default the shape with the most records is drawn.

@@ -1,4 +1,4 @@
-"""Count what a forward pass keeps for the backward pass."""
+"""Count the bytes that a forward pass keeps for the backward pass."""
 
 from __future__ import annotations
 

@@ -18,22 +18,23 @@ def step_peaks(
     attention: str = "plain",
     optimizer: str = "foreach",
 ) -> dict[str, int]:
-    """Bytes of tensors alive at five points of a training step; the largest is the step's peak.
+    """Return the bytes of tensors alive at five points of a training step; the largest is the step's peak.
 
-    They are the points at which measured steps had their peak, operator by operator:
-    'loss': the backward pass is in the loss's softmax. Beside all that was kept stand the gradients of the log-softmax
-        and of the logits, in float32. The peak of most steps.
-    'mlp': in the last layer's silu · up, with three gradients F wide. The peak where F is well above V.
-    'attention': in a layer's softmax, with the gradients of the probabilities and of the scores in float32. In the
-        last layer, or in the first where gradients weigh more than activations. The peak where H · L is well above V.
-    'gradients': the backward pass ends. A tied weight has two, of output and embedding, and beside them their sum.
-    'update': AdamW's temporaries. 'foreach', the default on GPUs, makes one as large as all parameters together,
-        'for-loop' two or three as large as the largest matrix, 'fused' none. The peak where tokens are few.
+    They are the points at which measured steps reached their peak, operator by operator:
+
+        'loss': the backward pass is in the loss's softmax. Memory holds all kept activations and the gradients of the
+            log-softmax and of the logits, in float32. Most steps have their peak here.
+        'mlp': in the last layer's silu · up, with three gradients F wide. The peak if F is well above V.
+        'attention': in a layer's softmax, with the gradients of the probabilities and of the scores in float32: in the
+            last layer, or in the first if gradients exceed activations. The peak if H · L is well above V.
+        'gradients': the backward pass ends. A tied weight has two gradients, of output and embedding, and their sum.
+        'update': AdamW's temporaries. 'foreach', the default on GPUs, allocates one as large as all parameters,
+            'for-loop' two or three as large as the largest matrix, 'fused' none. The peak if there are few tokens.
 
     The step: forward, backward, update, and gradients freed before the next forward (`zero_grad(set_to_none=True)`).
-    Parameters, gradients and AdamW's two moments have `itemsize` bytes; itemsize and attention as for
-    `saved_activations`. Not counted: an allocator's rounding, cuBLAS's workspace, what a kernel uses inside.
-    ValueError for another attention or optimizer.
+    Parameters, gradients and AdamW's two moments take `itemsize` bytes per element; itemsize and attention as for
+    `saved_activations`. Not counted: an allocator's rounding, cuBLAS's workspace, and memory inside kernels. ValueError
+    for another attention or optimizer.
     """
     expect_known("optimizer", optimizer, ("for-loop", "foreach", "fused"))
     saved = saved_activations(config, batch, length, itemsize, attention)
@@ -66,8 +67,8 @@ def step_peak(
 
 
 def _in_attention(config: TransformerConfig, layer: int, batch: int, length: int, itemsize: int, attention: str) -> int:
-    """Return the bytes beside parameters and moments while the backward pass is in a layer's softmax; layer 0 is its
-    last."""
+    """Return the bytes, besides parameters and moments, while the backward pass is in a layer's softmax; layer 0 is
+    its last."""
     below = replace(config, layers=layer + 1)
     saved = saved_activations(below, batch, length, itemsize, attention)
     last = (saved["mlp"] + (saved["attention's output"] if attention == "plain" else 0)) // (layer + 1)

@@ -2,7 +2,7 @@
 
     python -m labs_helpers.transformer.lab01.counters
 
-`ncu` has to be on the PATH, and reading the GPU's counters allowed (https://developer.nvidia.com/ERR_NVGPUCTRPERM).
+`ncu` must be on the PATH, and reading the GPU's counters must be allowed (https://developer.nvidia.com/ERR_NVGPUCTRPERM).
 It empties the L2 cache before each kernel.
 """
 
@@ -30,7 +30,7 @@ METRICS = {
 ROWS, COLUMNS = 16_384, 4096  # of the softmax
 N = 4096  # of the product
 B, H, L, D = 4, 16, 4096, 128  # of attention, causal
-PREDICTED = {  # every operand once: bytes read, bytes written; and the products' FLOPs
+PREDICTED = {  # with every operand moved once: bytes read, bytes written, and the products' FLOPs
     "softmax, eager": (2 * ROWS * COLUMNS, 2 * ROWS * COLUMNS, 0),
     "fused_matmul": (3 * 2 * N * N, 2 * N * N, 2 * N**3),
     "flash_attention, causal": (3 * 2 * B * H * L * D, (2 * D + 4) * B * H * L, 2 * B * H * L * (L + 1) * D),
@@ -38,7 +38,7 @@ PREDICTED = {  # every operand once: bytes read, bytes written; and the products
 
 
 def run_kernels() -> None:
-    """The kernels that ncu counts; see `ncu.look_at`."""
+    """Run the kernels that ncu counts; see `ncu.look_at`."""
     import torch
 
     from labs_helpers.attention import flash_attention
@@ -95,7 +95,7 @@ def table(frame: pandas.DataFrame) -> pandas.DataFrame:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = STUDY.parser(__doc__)
-    parser.add_argument("--kernels", action="store_true", help="only run the kernels: what ncu is started on")
+    parser.add_argument("--kernels", action="store_true", help="only run the kernels (for ncu)")
     given = parser.parse_args(arguments)
     if given.kernels:
         run_kernels()

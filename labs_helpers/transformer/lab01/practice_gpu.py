@@ -119,8 +119,8 @@ class PracticeGPU:
 
     def timeline(self) -> list[dict[str, Any]]:
         """Return everything that has happened so far as a trace's events, in the form of
-        `measure.trace.Trace.events`: a call is a "cpu_op", launches and waits are "cuda_runtime", the GPU's work is
-        "kernel", and a "gpu_user_annotation" names the call above it."""
+        `measure.trace.Trace.events`. A call is a "cpu_op", launches and waits are "cuda_runtime", the GPU's work is
+        "kernel", and a "gpu_user_annotation" names the call that launched it."""
         begin = min((event["ts"] for event in self._events), default=0.0)
         events = [event | {"ts": event["ts"] - begin} for event in self._events]
         return sorted(events, key=lambda event: (event["ts"], -event["dur"]))

@@ -3,14 +3,14 @@
     python -m labs_helpers.transformer.lab01.record_traces                  # all of them, to build/records/traces/
     python -m labs_helpers.transformer.lab01.record_traces step --record    # for the lab, to results/traces/
 
-forward          the forward pass, eager, of one sequence, with the parts of plain attention as ranges
-step             a training step of two layers, eager with plain attention; ranges forward, backward, update
-step-compiled    the same with scaled_dot_product_attention, compiled
-experts-looped   the forward pass of a block of experts, one after another
-experts-batched  the same, all at once
-memory           the bytes alive during a training step of the whole model
+    forward          the forward pass, eager, of one sequence, with the parts of plain attention as ranges
+    step             a training step of two layers, eager with plain attention; ranges forward, backward, update
+    step-compiled    the same with scaled_dot_product_attention, compiled
+    experts-looped   the forward pass of a block of experts, one after another
+    experts-batched  the same, all in one batch
+    memory           the bytes alive during a training step of the whole model
 
-A GPU takes the model `small`, a CPU `tiny` and little of everything.
+A GPU runs the model `small`; a CPU runs `tiny` with smaller inputs.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _there(name: str, machine: str) -> Path:
 
 
 def forward() -> trace.Trace:
-    """One sequence through the model; through two of its layers where all would make too large a file."""
+    """Run one sequence through the model, or through two of its layers if all would give too large a file."""
     shape, device = _shape(), this_machine().device
     config = SIZES[shape["size"]]
 
@@ -121,7 +121,8 @@ def experts_batched() -> trace.Trace:
 
 
 def _experts(way: str) -> trace.Trace:
-    """RuntimeError where the two ways differ: `batched` has rows for twice the mean, which is to be enough."""
+    """Record both implementations. Raise RuntimeError if their results differ: `batched` has rows for twice the
+    mean, which should suffice."""
     shape, device = _shape(), this_machine().device
     torch.manual_seed(0)
     with torch.device(device):
@@ -138,7 +139,7 @@ def _experts(way: str) -> trace.Trace:
 
 
 def memory() -> dict[str, Any]:
-    """The bytes alive during a training step, with parameters and moments as the ground on which they stand."""
+    """Record the bytes alive during a training step, above the parameters and moments."""
     shape = _shape()
     batch, length = shape["step"]
     setup = Setup(precision=shape["precision"])
@@ -171,7 +172,7 @@ def _shape() -> dict[str, Any]:
 
 
 def _phases(training: Training, begin: Callable[[str], Any]) -> None:
-    """A training step. begin(name): called as each phase begins; what it returns may be the phase's context."""
+    """Run a training step. begin(name) is called as each phase begins, and may return a context for it."""
 
     def phase(name: str, work: Callable[[], Any]) -> Any:
         context = begin(name)
@@ -186,7 +187,7 @@ def _phases(training: Training, begin: Callable[[str], Any]) -> None:
 
 
 def _record(function: Callable[[], Any], grad: bool = False) -> trace.Trace:
-    """A trace of a call that has been made before. RuntimeError where a GPU worked and the profiler did not see it."""
+    """Trace a call that has been made before. Raise RuntimeError if a GPU worked but the profiler did not see it."""
     with torch.set_grad_enabled(grad):
         for _ in range(5):
             function()

@@ -1,4 +1,5 @@
-"""Where saving memory goes wrong without an error: a checkpointed first layer, and micro-batches of unequal size."""
+"""Show two ways to save memory that silently give wrong gradients: a checkpointed first layer, and unequal
+micro-batches."""
 
 from __future__ import annotations
 
@@ -13,10 +14,11 @@ from torch.utils.checkpoint import checkpoint
 
 
 def checkpointed_first_layer() -> pandas.DataFrame:
-    """Norms of both layers' gradients where the first of two is checkpointed, NaN for none, and what torch warned of.
+    """Return the norms of both layers' gradients if the first of two is checkpointed (NaN for none), and torch's
+    warnings.
 
-    The reentrant way runs the layer without autograd at first, and its output needs a gradient only where its input
-    does: the first layer's, which is data, does not.
+    The reentrant way first runs the layer without autograd. Its output then needs a gradient only if its input does,
+    and the first layer's input, which is data, does not.
     """
     rows = {}
     for name, use_reentrant in {
@@ -37,9 +39,12 @@ def checkpointed_first_layer() -> pandas.DataFrame:
 
 
 def accumulated(sizes: Sequence[int], weighted: bool = False) -> float:
-    """Error of a gradient accumulated over micro-batches of these sizes, relative to the whole batch's, in float64.
+    """Return the error of a gradient accumulated over micro-batches of these sizes, relative to the whole batch's, in
+    float64.
 
-    Each micro-batch's loss is its mean over their number; weighted: its mean times its share of the batch."""
+    By default each micro-batch's mean loss is divided by the number of micro-batches; weighted: it is multiplied by the
+    micro-batch's share of the batch.
+    """
     x, y = _batch(sum(sizes))
     whole = _gradient([(x, y)], [1.0])
     shares = [size / sum(sizes) if weighted else 1 / len(sizes) for size in sizes]
@@ -48,7 +53,8 @@ def accumulated(sizes: Sequence[int], weighted: bool = False) -> float:
 
 
 def accumulation() -> pandas.DataFrame:
-    """`accumulated` for equal and unequal micro-batches of 48 sequences, by how their means are put together."""
+    """Tabulate `accumulated` for equal and unequal micro-batches of 48 sequences, by the way of combining their
+    means."""
     rows = {}
     for sizes in ((24, 24), (12, 12, 12, 12), (20, 20, 8)):
         rows[" + ".join(map(str, sizes))] = {
@@ -71,7 +77,7 @@ def _batch(size: int) -> tuple[Tensor, Tensor]:
 
 
 def _gradient(parts: Sequence[tuple[Tensor, Tensor]], shares: Sequence[float]) -> Tensor:
-    """All parameters' gradients, added up over the parts, as one vector."""
+    """Return all parameters' gradients, added up over the parts, as one vector."""
     first, second = _layers()
     for (x, y), share in zip(parts, shares, strict=True):
         (share * F.cross_entropy(second(first(x)), y)).backward()

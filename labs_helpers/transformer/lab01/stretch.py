@@ -1,4 +1,4 @@
-"""The stretch of lab 01: which tensors of a layer to keep for the backward pass, and which to make again (Korthikanti
+"""The stretch of lab 01: which tensors of a layer to keep for the backward pass, and which to recompute (Korthikanti
 et al., Reducing Activation Recomputation in Large Transformer Models, 2022)."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WAYS = Curves({"whole layers, or none of them": ("aside", ""), "ours": ("ours", 
 
 
 class Kept(NamedTuple):
-    """A tensor that a layer keeps: its bytes, and the µs that it takes to make it again."""
+    """A tensor that a layer may keep: its bytes, and the µs that recomputing it takes."""
 
     nbytes: int
     us: float
@@ -29,8 +29,8 @@ Tensors = Mapping[str, Kept]
 
 
 def layer_tensors(config: TransformerConfig, batch: int, length: int, gpu: str = "H200") -> dict[str, Kept]:
-    """What a layer with plain attention keeps in bfloat16, by the table of section 4. µs: at the gpu's two roofs, the
-    longer of the two, with what it is made of read once and the tensor written once."""
+    """Return the tensors that a layer with plain attention keeps in bfloat16, by the table of section 4. µs: the longer
+    of the times at the GPU's two roofs; the operands are read once and the tensor is written once."""
     sheet, tokens, W, F = DATASHEET[gpu], batch * length, config.width, config.hidden
     wide, mlp, scores = tokens * W, tokens * F, batch * config.heads * length**2
     pairs = 2 * tokens * length * W  # FLOPs of a product of all queries and keys
@@ -55,7 +55,7 @@ def layer_tensors(config: TransformerConfig, batch: int, length: int, gpu: str =
 
 
 def cheapest(tensors: Tensors, budget: int) -> list[str]:
-    """The names to keep: of all choices within `budget` bytes the one that leaves the fewest µs. All 2ⁿ are tried."""
+    """Return the names to keep: of all 2ⁿ choices within `budget` bytes, the one that leaves the fewest µs."""
     choices = np.array(list(product((False, True), repeat=len(tensors))))
     nbytes, us = np.array([tuple(kept) for kept in tensors.values()]).T
     saved = np.where(choices @ nbytes <= budget, choices @ us, -1.0)
@@ -63,20 +63,20 @@ def cheapest(tensors: Tensors, budget: int) -> list[str]:
 
 
 def again_us(tensors: Tensors, kept: Collection[str]) -> float:
-    """The µs to make again what is not kept."""
+    """Return the µs that recomputing all other tensors takes."""
     return sum(tensor.us for name, tensor in tensors.items() if name not in kept)
 
 
 def draw_stretch(student: Callable, batch: int = 4, length: int = 1024) -> Figure:
-    """µs of a layer's backward pass for making tensors again, against the GB that it may keep: whole layers
-    checkpointed or not, ours, and student(tensors, budget) where it answers."""
+    """Draw a layer's µs of recomputation against the GB that it may keep: for whole layers checkpointed or not, for
+    ours, and for student(tensors, budget) if it answers."""
     config = SIZES["1b"]
     tensors = layer_tensors(config, batch, length)
     whole, every = sum(tensor.nbytes for tensor in tensors.values()), again_us(tensors, ())
     budgets = [int(whole * share) for share in np.linspace(0, 1, 41)]
     ours = [again_us(tensors, cheapest(tensors, budget)) for budget in budgets]
     half = ours[len(budgets) // 2]
-    title = f"The right half of a layer is made again in {half / every:.0%} of the time"
+    title = f"Recomputing the right half of a layer takes {half / every:.0%} of the time"
     setting = f"a layer of 1b, {batch} × {length:,} tokens, at an H200's roofs"
     fig, ax = figures.new(f"{title}\n{setting}", 6.4, 3.1)
     gigabytes = np.array(budgets) / 1e9
@@ -84,13 +84,13 @@ def draw_stretch(student: Callable, batch: int = 4, length: int = 1024) -> Figur
     WAYS.plot(ax, "ours", gigabytes, ours, drawstyle="steps-post")
     if yours := _answers(student, tensors, budgets):
         WAYS.plot(ax, "yours", gigabytes, yours, drawstyle="steps-post", linestyle="--")
-    ax.set(xlabel="GB that the layer may keep", ylabel="µs to make the rest again", ylim=(0, None))
+    ax.set(xlabel="GB that the layer may keep", ylabel="µs to recompute the rest", ylim=(0, None))
     ax.legend()
     return fig
 
 
 def _answers(student: Callable, tensors: Tensors, budgets: list[int]) -> list[float]:
-    """The student's µs for each budget; [] and a word where it has no answer, or keeps too much."""
+    """Return the student's µs for each budget. Without an answer, or if it keeps too much, print why and return []."""
     found = []
     for budget in budgets:
         kept = student(dict(tensors), budget)

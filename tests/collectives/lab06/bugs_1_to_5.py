@@ -1,4 +1,4 @@
-"""Bugs planted into exercises 1 to 5 of lab 06, which send messages, each with what its check says of it."""
+"""Bugs planted into exercises 1 to 5 of lab 06, which send messages, each with the expected words of its check."""
 
 from tests.collectives.lab06.snippets import (
     ALL_AT_ONCE,

@@ -1,4 +1,5 @@
-"""Bugs planted into exercises 6 to 8 of lab 06: cost, shared memory, halving; each with what its check says."""
+"""Bugs planted into exercises 6 to 8 of lab 06 (cost, shared memory, halving), each with the expected words of its
+check."""
 
 from tests.collectives.lab06.snippets import HALVE, LSTSQ, NO_GUARD, POLYFIT, ROWS
 

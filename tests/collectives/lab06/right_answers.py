@@ -1,4 +1,4 @@
-"""Right answers to lab 06, written otherwise than its references."""
+"""Right answers to lab 06 that differ from its references."""
 
 from tests.collectives.lab06.snippets import EXCHANGE, GATHER, HALVE, IN_TURNS, LSTSQ, RING_STEP, ROWS
 

@@ -1,4 +1,4 @@
-"""Parts of lab 06's references, and other ways to write them: what a planted bug replaces and by what."""
+"""Parts of lab 06's references that planted bugs replace, and their replacements."""
 
 IN_TURNS = """    if comm.size == 1:
         recv[:] = send

@@ -1,4 +1,4 @@
-"""The drawings of messages show what travelled, and of collectives what they do."""
+"""Test that the drawings show the messages that were sent, and the effect of each collective."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The lesson's references on practice ranks, for any size, length, dtype and operation."""
+"""Test lab 06's references on practice ranks, for any size, length, dtype and operation."""
 
 import numpy as np
 from hypothesis import given, settings

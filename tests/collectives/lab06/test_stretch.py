@@ -1,4 +1,4 @@
-"""The stretch's ways take the steps that its title says, and an answer is drawn only where it is right."""
+"""Test that the stretch's algorithms take the steps that its title names, and that only right answers are drawn."""
 
 from labs_helpers.collectives.lab06.stretch import down_a_tree, draw_stretch, from_the_root, steps
 

@@ -1,4 +1,4 @@
-"""What lab 09's cells and checks stand on: flat memory, bytes held, freed memory, records of any machine or none."""
+"""Test the helpers of lab 09's cells and checks: flat memory, bytes held, freed memory, and records of any machine."""
 
 import pandas
 import pytest

@@ -1,4 +1,4 @@
-"""The mistakes that exercises 2, 3, 5 and 12 of lab 09 look for, each planted as an answer."""
+"""Plant each mistake that the checks of exercises 2, 3, 5 and 12 of lab 09 name, as an answer."""
 
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""Lab 09's stretch: schedules of gathers are played as they are issued, and wrong ones are refused in words."""
+"""Test lab 09's stretch: schedules of gathers run in the order of issue, and wrong ones are rejected with a message."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The known tables of states by stage and layout, and what has to hold whatever the numbers."""
+"""Test the states by stage and layout against known tables, and properties that hold for any numbers."""
 
 import pytest
 from hypothesis import given, settings

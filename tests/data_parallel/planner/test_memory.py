@@ -1,4 +1,4 @@
-"""A step's memory by formula: against the transformer's counts, against tensors that were made, and its own rules."""
+"""Compare a step's memory by formula with the transformer's counts and with real tensors."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The planner: every strategy counted, the right one chosen, and a command that says what it does not understand."""
+"""Test the planner: it considers every strategy, chooses the right one, and its command names invalid input."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""Predicted times: collectives by the cost model, overlap by a queue that is played through, bounds that hold."""
+"""Test predicted times: collectives by the cost model, overlap by simulating a queue, and bounds."""
 
 import math
 

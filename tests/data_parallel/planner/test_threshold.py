@@ -1,4 +1,4 @@
-"""Tokens per rank from which messages hide: the closed form against times that are worked out piece by piece."""
+"""Compare the closed form of the tokens per rank that hide messages with times added up piece by piece."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""What is sent: by the formulas, by the transformer's traffic table, and by the cost model's critical paths."""
+"""Compare the bytes sent with formulas, with the transformer's traffic table, and with the cost model's critical
+paths."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Where ZeRO-3 and tensor parallelism send as much: the formula against a search, and the traffic that was counted."""
+"""Compare the formula for equal traffic of ZeRO-3 and tensor parallelism with a search and with counted traffic."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""What test_training.py runs on four ranks, over groups of 1 to 4 of them. Travels by value.
+"""The functions that test_training.py runs on four ranks, over groups of 1 to 4 of them. Pickled by value.
 
 Each case returns errors and counts against one process that trains on all ranks' data, and asserts nothing.
 """

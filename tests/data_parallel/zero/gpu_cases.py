@@ -1,4 +1,4 @@
-"""What test_on_gpus.py runs, a rank per GPU over NCCL. Travels by value."""
+"""The functions that test_on_gpus.py runs, with one rank per GPU over NCCL. Pickled by value."""
 
 import gc
 import sys

@@ -1,5 +1,5 @@
-"""What the tests of ZeRO train: a small model with all that is awkward, and how one process trains it. Travels by
-value."""
+"""The model that the tests of ZeRO train, a small one with many special cases, and its training in one process.
+Pickled by value."""
 
 import sys
 

@@ -1,5 +1,5 @@
-"""Units that return what autograd does not see, models read where they should not be, refusals: on two to four ranks.
-Travels by value."""
+"""Units that return outputs unknown to autograd, models read at the wrong time, and refusals, on two to four ranks.
+Pickled by value."""
 
 import sys
 

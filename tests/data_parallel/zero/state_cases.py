@@ -1,4 +1,4 @@
-"""Checkpoints, master weights, groups added later, and torch's own sharding: on four ranks. Travels by value."""
+"""Checkpoints, master weights, groups added later, and torch's own sharding, on four ranks. Pickled by value."""
 
 import copy
 import sys

@@ -1,4 +1,4 @@
-"""The order of the gathers beside a forward pass: the same on all ranks, whatever each has called."""
+"""Test that all ranks gather ahead in the same order during a forward pass, whatever modules each has called."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""ZeRO over NCCL, a rank per GPU, up to four."""
+"""Test ZeRO over NCCL with one rank per GPU, on up to four GPUs."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""How flat memory is cut, and which optimizers may be given pieces of it; no ranks."""
+"""Test how flat memory is divided, and which optimizers accept pieces of it; needs no ranks."""
 
 import pytest
 import torch

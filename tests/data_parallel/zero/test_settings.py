@@ -1,4 +1,4 @@
-"""The dictionary of settings: the names that PyTorch has exist, DeepSpeed's are those of its documentation."""
+"""Test the dictionary of settings: PyTorch's names exist, and DeepSpeed's are those of its documentation."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""ZeRO's stages on four ranks and groups of them: one start for all cases, which return errors and counts."""
+"""Test ZeRO's stages on four ranks and groups of them; one start runs all cases, which return errors and counts."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""The transformer, what is held and what is sent, several passes, refusals: on four ranks. Travels by value."""
+"""The transformer, its memory and traffic, several passes, and refusals, on four ranks. Pickled by value."""
 
 import gc
 import sys

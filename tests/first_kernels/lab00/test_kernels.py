@@ -1,4 +1,4 @@
-"""The kernels that lab 00's study times do in the interpreter what their names say."""
+"""Test in the interpreter that the kernels of lab 00's study compute what their names say."""
 
 import torch
 

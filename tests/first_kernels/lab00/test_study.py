@@ -58,7 +58,7 @@ def test_share_by_lines(stride, itemsize, line):
 def test_without_recorded_measurements_it_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("LABS_RESULTS", str(tmp_path))
     assert study.recorded("stride") == {}
-    assert "first_kernels.nvidia-h200.jsonl is not here" in capsys.readouterr().out
+    assert "first_kernels.nvidia-h200.jsonl is missing" in capsys.readouterr().out
 
 
 def test_of_several_recorded_runs_the_last_is_drawn(tmp_path, monkeypatch):

@@ -1,5 +1,5 @@
-"""The same calls on practice ranks and on real ones: what each collective gives, and what it refuses. Travels by
-value."""
+"""Calls that are made on practice ranks and on real ones: the results of each collective, and its refusals. Pickled
+by value."""
 
 import sys
 

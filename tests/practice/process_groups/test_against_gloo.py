@@ -1,4 +1,4 @@
-"""Practice ranks give what gloo gives, bit for bit, and refuse what it refuses."""
+"""Test that practice ranks return the same bits as gloo, and refuse the same calls."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What goes wrong on practice ranks of torch.distributed: the same way every time, and in words."""
+"""Test mistakes on practice ranks of torch.distributed: they fail in the same way every time, with an explanation."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Backward passes on practice ranks, and the project's own wrappers and ZeRO stages, bit for bit as one process."""
+"""Test that backward passes, wrappers and ZeRO stages on practice ranks agree bit for bit with one process."""
 
 import threading
 

@@ -1,4 +1,5 @@
-"""Every candidate cause of every case can be worked out; a mistake in one would show only to whom it is meant for."""
+"""Test that every candidate cause of every case can be computed; otherwise a bug in one would show only for its
+mistake."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""The answers of exercises 7, 8 and 10 on real ranks give what their checks expect of practice ranks."""
+"""Test that answers to exercises 7, 8 and 10 give the same results on real ranks as the checks expect on practice
+ranks."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What the checks of lab 07 run answers with: copies, COMM_WORLD on practice ranks, and what goes wrong in words."""
+"""Test how lab 07's checks run answers: copies, COMM_WORLD on practice ranks, and explained errors."""
 
 import mpi4py
 import numpy as np

@@ -1,4 +1,4 @@
-"""The mistakes that checks of lab 07 hold as functions of the exercise's arguments, each planted as an answer."""
+"""Plant each mistake that lab 07's checks define as a function of the exercise's arguments, as an answer."""
 
 import numpy as np
 

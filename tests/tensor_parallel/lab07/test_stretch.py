@@ -1,4 +1,5 @@
-"""The stretch of lab 07: both MLPs are right and send as much; what is not right is told and not drawn."""
+"""Test lab 07's stretch: both MLPs are right and send the same number of bytes; wrong ones are reported and not
+drawn."""
 
 from labs_helpers.tensor_parallel.lab07 import stretch
 

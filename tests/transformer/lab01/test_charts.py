@@ -1,4 +1,4 @@
-"""The figures that only lab 01 draws, of made-up traces, counters and timings."""
+"""Test the figures that only lab 01 draws, on made-up traces, counters and timings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The block of experts, in both ways, against a token at a time in float64."""
+"""Compare both implementations of the block of experts with float64, one token at a time."""
 
 from collections import Counter
 

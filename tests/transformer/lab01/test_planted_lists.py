@@ -1,4 +1,4 @@
-"""The mistakes that the checks of lab 01 look for, each planted as an answer."""
+"""Plant each mistake that lab 01's checks name, as an answer."""
 
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.lab01 import checks as check

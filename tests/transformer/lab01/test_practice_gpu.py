@@ -1,4 +1,4 @@
-"""The practice GPU keeps time as a queue does, and says of it what a trace of a real one says."""
+"""Test that the practice GPU keeps time like a queue, and that its trace has the form of a real one."""
 
 import doctest
 import math

@@ -1,4 +1,4 @@
-"""What the checks of lab 01 hold answers to, against the references, on traces drawn at random."""
+"""Compare the computations in lab 01's checks with the references, on random traces."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The demonstrations of the section on precision, against NumPy, against other dtypes' rounding, and by hand."""
+"""Compare the experiments on precision with NumPy, with other dtypes' rounding, and with results computed by hand."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Plain attention with named ranges is plain attention, to the bit."""
+"""Test that plain attention with named ranges computes the same bits as plain attention."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The command that records: what it writes is found again, and is what the lab reads."""
+"""Test the command that records traces: the lab finds and reads the files that it writes."""
 
 import dataclasses
 import json

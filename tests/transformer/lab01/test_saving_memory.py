@@ -1,4 +1,4 @@
-"""What goes wrong without an error when memory is saved, and what does not."""
+"""Test which ways to save memory silently give wrong gradients, and which do not."""
 
 import pytest
 import torch

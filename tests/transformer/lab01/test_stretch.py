@@ -1,4 +1,4 @@
-"""The stretch of lab 01: a layer's tensors add up, ours is the best choice, and a wrong one is told."""
+"""Test lab 01's stretch: a layer's tensors add up, ours is the best choice, and a wrong one is reported."""
 
 from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.counts import saved_activations

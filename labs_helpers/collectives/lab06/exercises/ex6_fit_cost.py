@@ -1,4 +1,4 @@
-"""Lab 06, exercise 6: what a message costs, and from which size on the ring is faster."""
+"""Lab 06, exercise 6: fit the cost of a message, and find the size from which the ring is faster."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Which elements the programs of a launch take, worked out for mistakes, and whether they take them in blocks."""
+"""Compute which elements a launch's programs cover under a given mistake, and check that they work in blocks."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import numpy as np
 
 from labs_helpers.course.verdict import Run, Wrong
 
-Range = Callable[..., range]  # of a program's ids: the indices that it takes along one axis
+Range = Callable[..., range]  # maps a program's ids to the indices that it covers along one axis
 
 
 def block_size(run: Run, name: str, default: int) -> int:
-    """The block size `name` of the last launch; `default` where its kernel has no such parameter."""
+    """Return the block size `name` of the last launch, or `default` if its kernel lacks that parameter."""
     size = run.launches[-1].constexprs.get(name, default)
     return int(getattr(size, "value", size))
 
 
 def covered(run: Run, *axes: tuple[int, Range]) -> np.ndarray:
-    """How many programs of the last launch store to each element, where a program takes what the ranges say.
+    """Count how many programs of the last launch store to each element, given the indices that each program covers.
 
-    axes: of the result, (its size, range of its indices for a program's ids). What lies outside is masked.
+    axes: for each axis of the result, its size and a function from a program's ids to a range of indices. Indices
+    outside the result are masked.
     """
     grid = run.launches[-1].grid
     writers = np.zeros([size for size, _ in axes], np.int64)
@@ -33,11 +34,11 @@ def covered(run: Run, *axes: tuple[int, Range]) -> np.ndarray:
 
 
 def expect_blocks(run: Run, moved: int) -> None:
-    """Raises Wrong where the programs load and store single elements. moved: elements loaded plus stored."""
+    """Raise Wrong if the programs load and store single elements. moved: elements loaded plus stored."""
     if run.meter is not None and 4 * run.meter.accesses > moved:
         raise Wrong(
             run.case,
-            f"{run.meter.accesses:,} loads and stores move {moved:,} elements: one at a time.",
-            cause="a program takes a block at once: tl.arange gives its offsets, and one tl.load its values. One at a "
+            f"{run.meter.accesses:,} loads and stores move {moved:,} elements, one at a time.",
+            cause="a program handles a whole block: tl.arange gives its offsets, and one tl.load its values. One at a "
             "time, 31 of the 32 threads of a warp have nothing to do.",
         )

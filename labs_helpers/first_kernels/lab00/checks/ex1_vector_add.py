@@ -32,18 +32,18 @@ def causes(run, x, y):
     yield "both loads read y", 2 * y
     yield "y is not added", x
     yield "x is not added", y
-    yield "a difference, not a sum", x - y
-    yield "a difference, not a sum", y - x
-    yield "a product, not a sum", x * y
-    yield "the larger of x and y, not their sum", torch.maximum(x, y)
+    yield "this is a difference, not a sum", x - y
+    yield "this is a difference, not a sum", y - x
+    yield "this is a product, not a sum", x * y
+    yield "this is the larger of x and y, not their sum", torch.maximum(x, y)
     yield "one of them is added twice", 2 * x + y
     yield "one of them is added twice", x + 2 * y
     for name, other, one in (("y", x, y), ("x", y, x)):
-        yield f"one element of {name} is loaded for all: its addresses are {name}_ptr + elements", other + one[0]
+        yield f"every element gets the same element of {name}: its addresses are {name}_ptr + elements", other + one[0]
     yield "z is written backwards", (x + y).flip(0)
     n, BLOCK = len(x), block_size(run, "BLOCK", 128)
     blocks = torch.nn.functional.pad(x + y, (0, -n % BLOCK)).view(-1, BLOCK).sum(1)
-    sentence = "tl.sum makes one number of a block; here each element gets its own x + y"
+    sentence = "tl.sum reduces a block to one number; here each element needs its own x + y"
     yield sentence, blocks.repeat_interleave(BLOCK)[:n]
 
 
@@ -57,23 +57,23 @@ def stores(run, x, y):
         sentence = "the grid rounds down, so the last block has no program: triton.cdiv(n, BLOCK)"
         yield sentence, elements(lambda i: i * BLOCK)
         return
-    yield "each program takes the same elements: tl.program_id(0) * BLOCK has to enter them", elements(lambda i: 0)
+    yield "every program works on the same elements: add tl.program_id(0) * BLOCK to the offsets", elements(lambda i: 0)
     yield "a block starts at program id × BLOCK, not at the program id: the blocks overlap", elements(lambda i: i)
     yield "ids count from 0: the first block starts at 0, not at BLOCK", elements(lambda i: (i + 1) * BLOCK)
     yield (
-        "only the first element of each block is taken; tl.arange(0, BLOCK) is the block",
+        "only the first element of each block is computed; tl.arange(0, BLOCK) gives the whole block",
         elements(lambda i: i * BLOCK, 1),
     )
     yield (
-        "only the elements 0, 1, … are taken, one by each program; a program takes BLOCK of them",
+        "each program computes only one element; a program covers BLOCK of them",
         elements(lambda i: i, 1),
     )
-    yield "the mask leaves the last element out: elements < n", elements(lambda i: i * BLOCK, BLOCK, n - 1)
-    yield "the mask compares with BLOCK; elements that exist are below n", elements(lambda i: i * BLOCK, BLOCK, BLOCK)
+    yield "the mask leaves out the last element: use elements < n", elements(lambda i: i * BLOCK, BLOCK, n - 1)
+    yield "the mask compares with BLOCK; compare with n", elements(lambda i: i * BLOCK, BLOCK, BLOCK)
     if BLOCK != 128:
         for start in (BLOCK, 128):
-            yield "128 is written as a number where BLOCK belongs", elements(lambda i, start=start: i * start, 128)
-        yield "128 is written as a number where BLOCK belongs", elements(lambda i: i * 128)
+            yield "the number 128 is written in place of BLOCK", elements(lambda i, start=start: i * start, 128)
+        yield "the number 128 is written in place of BLOCK", elements(lambda i: i * 128)
 
 
 def loads(run, x, y):

@@ -34,19 +34,19 @@ def truth(x) -> Truth:
 
 def causes(run, x):
     values = x.cpu().double()
-    yield "X's column stride is taken to be 1", with_unit_stride(x, 1).t()
-    yield "X's row stride is taken to be 1", with_unit_stride(x, 0).t()
+    yield "the kernel assumes that X's column stride is 1", with_unit_stride(x, 1).t()
+    yield "the kernel assumes that X's row stride is 1", with_unit_stride(x, 0).t()
     yield (
-        "this is a plain copy of X: rows and columns change places in Y's pointers, and in X's they do not",
+        "this is a plain copy of X: swap rows and columns in Y's pointers, but not in X's",
         values,
     )
     first = values[:32, :32].t().repeat(2, 2)
-    yield "every program copied tile (0, 0): its id has to enter the rows and columns", first
+    yield "every program copied tile (0, 0): compute its rows and columns from its ids", first
     BLOCK_M, BLOCK_N = (block_size(run, name, 32) for name in ("BLOCK_M", "BLOCK_N"))
     if BLOCK_M == BLOCK_N and x.shape[0] % BLOCK_M == x.shape[1] % BLOCK_N == 0:
         tiles = values.unflatten(1, (-1, BLOCK_N)).unflatten(0, (-1, BLOCK_M))  # tile row, row, tile column, column
         inside = tiles.permute(2, 1, 0, 3).flatten(2, 3).flatten(0, 1)
-        yield "each tile is turned twice inside: by Y's pointers and once more, by X's or by tl.trans", inside
+        yield "each tile is transposed twice: by Y's pointers, and again by X's or by tl.trans", inside
 
 
 def stores(run, x):
@@ -69,8 +69,8 @@ def stores(run, x):
         yield _grid(run, M, N, BLOCK_M, BLOCK_N), tiles(rows(), columns())
         return
     for limit, axis, sentence in (
-        (M, 0, "the mask holds columns against M; there are N of them"),
-        (N, 1, "the mask holds rows against N; there are M of them"),
+        (M, 0, "the mask compares columns with M; compare them with N"),
+        (N, 1, "the mask compares rows with N; compare them with M"),
     ):
         within = tiles(rows(), columns())
         within.swapaxes(0, axis)[limit:] = 0
@@ -79,34 +79,34 @@ def stores(run, x):
         "the two program ids are swapped: axis 0 counts tiles of rows, axis 1 tiles of columns",
         tiles(lambda i, j: (j * BLOCK_M, BLOCK_M), lambda i, j: (i * BLOCK_N, BLOCK_N)),
     )
-    yield "tl.program_id(0) * BLOCK_M does not enter the rows", tiles(rows(0), columns())
-    yield "tl.program_id(1) * BLOCK_N does not enter the columns", tiles(rows(), columns(0))
-    yield "each program takes tile (0, 0): its ids have to enter the rows and columns", tiles(rows(0), columns(0))
+    yield "tl.program_id(0) * BLOCK_M is missing from the rows", tiles(rows(0), columns())
+    yield "tl.program_id(1) * BLOCK_N is missing from the columns", tiles(rows(), columns(0))
+    yield "every program copies tile (0, 0): compute its rows and columns from its ids", tiles(rows(0), columns(0))
     yield "a tile starts at program id × block size, not at the id: the tiles overlap", tiles(rows(1), columns(1))
     yield "rows start at program id × BLOCK_M, not at the id: the tiles overlap", tiles(rows(1), columns())
     yield "columns start at program id × BLOCK_N, not at the id: the tiles overlap", tiles(rows(), columns(1))
     if BLOCK_M == BLOCK_N:
         return
     for start, size in ((BLOCK_N, BLOCK_N), (BLOCK_M, BLOCK_N), (BLOCK_N, BLOCK_M)):
-        yield "BLOCK_N is used for the rows; they come in blocks of BLOCK_M", tiles(rows(start, size), columns())
+        yield "the rows use BLOCK_N in place of BLOCK_M", tiles(rows(start, size), columns())
     for start, size in ((BLOCK_M, BLOCK_M), (BLOCK_N, BLOCK_M), (BLOCK_M, BLOCK_N)):
-        yield "BLOCK_M is used for the columns; they come in blocks of BLOCK_N", tiles(rows(), columns(start, size))
-    if BLOCK_M > BLOCK_N:  # the case that comes first
+        yield "the columns use BLOCK_M in place of BLOCK_N", tiles(rows(), columns(start, size))
+    if BLOCK_M > BLOCK_N:  # holds in the first of these cases
         yield (
-            "BLOCK_M and BLOCK_N are swapped: rows come in blocks of BLOCK_M, columns of BLOCK_N",
+            "BLOCK_M and BLOCK_N are swapped: use BLOCK_M for rows and BLOCK_N for columns",
             tiles(rows(BLOCK_N, BLOCK_N), columns(BLOCK_M, BLOCK_M)),
         )
     for both in ((rows(32, 32), columns(32, 32)), (rows(32, 32), columns()), (rows(), columns(32, 32))):
-        yield "32 is written as a number where BLOCK_M and BLOCK_N belong", tiles(*both)
+        yield "the number 32 is written in place of BLOCK_M and BLOCK_N", tiles(*both)
 
 
 def _grid(run, M, N, BLOCK_M, BLOCK_N) -> str:
-    """What is wrong with the grid, if it is that."""
+    """Return what is wrong with the grid."""
     grid = (*run.launches[-1].grid, 1)[:2]
     if grid == (-(-M // BLOCK_N), -(-N // BLOCK_M)):
         return "the grid divides M by BLOCK_N and N by BLOCK_M; it is the other way round"
     if grid == (-(-N // BLOCK_N), -(-M // BLOCK_M)):
-        return "the grid counts columns on axis 0; the kernel takes its rows from there"
+        return "the grid counts tiles of columns on axis 0; the kernel uses that axis for rows"
     return "the grid rounds down, so the last tiles have no program: triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N)"
 
 
@@ -114,8 +114,8 @@ def loads(run, x):
     if not run.value.is_contiguous():
         raise Wrong(
             run.case,
-            f"Y has strides {run.value.stride()}; it is to be contiguous, as torch.empty((N, M)) is.",
-            cause="Y is a view, such as torch.empty((M, N)).t(): then nothing is transposed in memory.",
+            f"Y has strides {run.value.stride()}; it must be contiguous, like torch.empty((N, M)).",
+            cause="Y is a view, such as torch.empty((M, N)).t(), so nothing is transposed in memory.",
         )
     if x.numel() >= 256:
         expect_blocks(run, 2 * x.numel())

@@ -1,8 +1,8 @@
-"""Lab 00, exercise 0: how many programs it takes. One line, to see how an exercise works."""
+"""Lab 00, exercise 0: count the programs of a launch. One line, to see how an exercise works."""
 
 
 def programs_needed(n, BLOCK):
-    """The number of programs that cover n elements, BLOCK elements each; n and BLOCK ≥ 1.
+    """Return the number of programs that cover n elements if each covers BLOCK; n and BLOCK ≥ 1.
 
     The last program may be partly idle.
     """

@@ -1,4 +1,4 @@
-"""Lab 00, exercise 1: z = x + y, a block of elements a program, the last block masked."""
+"""Lab 00, exercise 1: z = x + y, one block of elements per program, with the last block masked."""
 
 import torch
 import triton
@@ -7,7 +7,7 @@ import triton.language as tl
 
 @triton.jit
 def vector_add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
-    """Program i computes BLOCK elements of z = x + y from i · BLOCK on, as far as they exist."""
+    """Program i computes elements i · BLOCK to (i + 1) · BLOCK − 1 of z = x + y, if they exist."""
     # 1. Which elements? tl.program_id(0) is i; tl.arange(0, BLOCK) is the block 0, 1, … BLOCK − 1.
     # 2. Which of them exist? A comparison with n gives the mask.
     # 3. tl.load(pointers, mask=…) of x and of y; x_ptr + elements is a block of pointers.
@@ -22,7 +22,7 @@ def vector_add_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
 
 
 def vector_add(x, y, BLOCK=128):
-    """x + y. x, y: (n,), n ≥ 1, neighbours side by side in memory (stride 1). Returns (n,)."""
+    """Return x + y, (n,). x, y: (n,), n ≥ 1, contiguous in memory (stride 1)."""
     z = torch.empty_like(x)
     n = x.numel()
     grid = (triton.cdiv(n, BLOCK),)

@@ -10,8 +10,8 @@ def transpose_copy_kernel(x_ptr, y_ptr, M, N, stride_xm, stride_xn, stride_yn, s
                           BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     """Program (i, j) copies tile (i, j) of X, BLOCK_M × BLOCK_N: Y[column, row] = X[row, column].
 
-    One step along X's rows (to row + 1) is stride_xm elements in X and stride_ym in Y; one along
-    its columns is stride_xn in X and stride_yn in Y.
+    The next row of X is stride_xm elements further in X and stride_ym further in Y; the next column
+    is stride_xn further in X and stride_yn further in Y.
     """
     # 1. This program's rows and columns of X: program_id(0) counts tiles of rows, (1) of columns.
     # 2. Which elements of the tile exist? rows[:, None] is a column, columns[None, :] a row.
@@ -28,7 +28,7 @@ def transpose_copy_kernel(x_ptr, y_ptr, M, N, stride_xm, stride_xn, stride_yn, s
 
 
 def transpose_copy(x, BLOCK_M=32, BLOCK_N=32):
-    """Xᵀ, contiguous. x: (M, N), M and N ≥ 1, any strides. Returns (N, M)."""
+    """Return a contiguous copy of Xᵀ, (N, M). x: (M, N), M and N ≥ 1, any strides."""
     M, N = x.shape
     y = torch.empty((N, M), dtype=x.dtype, device=x.device)
     grid = (triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N))

@@ -1,4 +1,4 @@
-"""Lab 00, exercise 3: the sum of each row. One program a row, a loop over blocks of columns, float32 inside."""
+"""Lab 00, exercise 3: the sum of each row. One program per row loops over blocks of columns and adds in float32."""
 
 import torch
 import triton
@@ -9,7 +9,7 @@ import triton.language as tl
 def row_sum_kernel(x_ptr, y_ptr, N, stride_m, stride_n, BLOCK: tl.constexpr):
     """Program i computes y[i], the sum of the N elements of row i of X."""
     # 1. Where does this program's row start? x_ptr + row · stride_m.
-    # 2. BLOCK zeros to accumulate in, tl.float32 whatever X's dtype: tl.zeros((BLOCK,), dtype=…).
+    # 2. BLOCK zeros to accumulate in, tl.float32 for any dtype of X: tl.zeros((BLOCK,), dtype=…).
     # 3. A loop over the row, BLOCK columns at a time: load them masked, other=0.0, and add them.
     # 4. tl.sum(accumulator) is one number: store it at y_ptr + row.
     ### BEGIN SOLUTION
@@ -23,7 +23,7 @@ def row_sum_kernel(x_ptr, y_ptr, N, stride_m, stride_n, BLOCK: tl.constexpr):
 
 
 def row_sum(x, BLOCK=128):
-    """The sum of each row, in float32. Returns (M,).
+    """Return the sum of each row, in float32, (M,).
 
     x: (M, N), M and N ≥ 1, float16 or float32, any strides.
     """

@@ -1,19 +1,19 @@
-"""Lab 00, exercise 4: what five operations compute and move, and which roof limits each."""
+"""Lab 00, exercise 4: FLOPs and bytes of five operations, and the roof that limits each."""
 
 
 def five_operations(n, itemsize, peak_flops, bandwidth):
-    """FLOPs, DRAM bytes and bound of five operations. X, Y: n×n, v: n, V: n×32.
+    """Return FLOPs, DRAM bytes and bound of five operations. X, Y: n×n, v: n, V: n×32.
 
-    An element has `itemsize` bytes. Each operation reads its inputs once and writes its result
+    An element takes `itemsize` bytes. Each operation reads its inputs once and writes its result
     once. One addition is one FLOP, a multiply-add is two; a sum of n numbers is n additions.
     peak_flops: FLOP/s. bandwidth: bytes/s.
-    Returns a dict with each of the names below as a key, and (flops, bytes, 'memory' or 'compute')
-    as its value: the bound is what takes longer, moving or computing.
+    The result is a dict from each of the names below to (flops, bytes, bound). The bound is
+    'memory' if moving the bytes takes longer than computing, else 'compute'.
     """
     names = "X + Y", "row sums of X", "X · v", "X · V", "X · Y"
     # 1. For each operation: its FLOPs, and the elements it reads and writes.
     # 2. Bytes are elements times itemsize.
-    # 3. Seconds to compute: flops / peak_flops; to move: bytes / bandwidth. The longer one binds.
+    # 3. Seconds to compute: flops / peak_flops; to move: bytes / bandwidth. The longer decides.
     ### BEGIN SOLUTION
     counts = (
         (n * n, 3 * n * n),

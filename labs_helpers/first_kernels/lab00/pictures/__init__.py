@@ -1,4 +1,4 @@
-"""The figures of lab 00: a GPU and its waves, and what was measured of them."""
+"""The figures of lab 00: drawings of a GPU and its waves, and measurements."""
 
 from labs_helpers.first_kernels.lab00.pictures.gpu import chip, draw_gpu, draw_warp, draw_waves
 from labs_helpers.first_kernels.lab00.pictures.measured import (

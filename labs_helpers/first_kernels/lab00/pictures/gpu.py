@@ -1,4 +1,4 @@
-"""The drawings of lab 00: a GPU, waves, a warp's sectors."""
+"""The drawings of lab 00: a GPU, its waves, and the sectors that a warp fetches."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from labs_helpers.measure.machine import this_machine
 
 
 def chip() -> str:
-    """The GPU that is drawn: this machine's where its datasheet is known, else the H200."""
+    """Return the GPU to draw: this machine's if its datasheet is known, else the H200."""
     return next((name for name, sheet in DATASHEET.items() if sheet is lookup(this_machine().name)), "H200")
 
 
 def draw_gpu(name: str, latencies: dict[str, float] | None = None):
-    """A GPU of the datasheet: its SMs, one of them enlarged, L2 and DRAM, with sizes, rates and latencies.
+    """Draw a GPU from its datasheet: its SMs (one enlarged), L2 and DRAM, with sizes, rates and latencies.
 
     latencies: 'L1', 'L2', 'DRAM' → ns of one load from there, if they were measured.
     """
@@ -60,7 +60,7 @@ def draw_gpu(name: str, latencies: dict[str, float] | None = None):
 
 
 def draw_waves(programs: int, multiprocessors: int):
-    """Which SM runs which program when, one at a time on each, all equally long."""
+    """Draw which SM runs which program in which wave, if an SM runs one at a time and all take equally long."""
     waves = -(-programs // multiprocessors)
     fig, ax = figures.new(_waves_title(programs, multiprocessors, waves), height=0.9 + 0.26 * multiprocessors)
     for program in range(programs):
@@ -85,9 +85,9 @@ def _waves_title(programs: int, multiprocessors: int, waves: int) -> str:
 
 
 def draw_warp(strides, itemsize: int, sector: int = 32, lanes: int = 32):
-    """The sectors that one warp fetches from a row-major matrix, along a row and down a column.
+    """Draw the sectors that one warp fetches from a row-major matrix, along a row and down a column.
 
-    strides: of the matrix, in elements. itemsize and sector in bytes.
+    strides: the matrix's, in elements. itemsize and sector: in bytes.
     """
     sectors = [len(np.unique(np.arange(lanes) * step * itemsize // sector)) for step in (strides[1], strides[0])]
     more = f"{sectors[1] / sectors[0]:.3g} times as many bytes"

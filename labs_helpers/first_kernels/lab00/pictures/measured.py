@@ -1,4 +1,4 @@
-"""Figures of what lab 00 measures: strides, bytes on their way, waves, and five operations on a roofline."""
+"""Figures of lab 00's measurements: strides, bytes in flight, waves, and five operations on a roofline."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from labs_helpers.measure.roofs import Roofs
 
 
 def draw_strides(tables: dict, prediction=None, lines=(32, 64)):
-    """Useful bandwidth of a strided copy in percent of stride 1, measured, and what whole lines alone would cost.
+    """Draw the useful bandwidth of a strided copy, in percent of stride 1: measured, and predicted from whole lines.
 
     tables: machine → records of `measure_strides` (or rows of a DataFrame). prediction: for stride 8, in percent.
     lines: lengths in bytes.
     """
-    machine, records = list(tables.items())[:2][-1]  # the recorded one, where there is one
+    machine, records = list(tables.items())[:2][-1]  # the recorded one, if there is one
     shares = useful_shares(records)
     kept = f"{shares[8]:.0f}% of its bandwidth" if 8 in shares else "less of its bandwidth"
     fig, ax = figures.new(f"Every 8th element: {machine.removesuffix(', recorded')} keeps {kept}")
@@ -32,7 +32,7 @@ def draw_strides(tables: dict, prediction=None, lines=(32, 64)):
         look = {"color": color(role), "marker": marker(role), "label": machine}
         ax.plot(*zip(*useful_shares(records).items(), strict=True), **look)
     ax.set(ylabel="useful bandwidth, % of stride 1", ylim=(0, 105))
-    tick_each(ax, strides, xlabel="every how many-th element is copied (float32)")
+    tick_each(ax, strides, xlabel="stride of the copy, in elements (float32)")
     figures.label_lines(ax)
     figures.mark_prediction(ax, 8, prediction)
     return fig
@@ -43,7 +43,7 @@ def _column(tables: dict, key: str) -> list[int]:
 
 
 def draw_roofline(tables: dict, predictions: dict | None = None):
-    """The operations on each machine's roofline; hollow: where a predicted time puts an operation.
+    """Draw the operations on each machine's roofline. A hollow marker shows the student's predicted time.
 
     tables: machine → records of `measure_operations` (or rows of a DataFrame). predictions: operation → prediction
     in ms, for the first machine.
@@ -63,18 +63,18 @@ def draw_roofline(tables: dict, predictions: dict | None = None):
             guessed.append((record["flops"] / record["bytes"], record["flops"] / ms * 1e3))
             figures.mark_prediction(ax, *guessed[-1], text="")
     plot_roofline(machines, ax)
-    if guessed:  # one label for all of them
+    if guessed:  # one label for all points
         figures.label_points(ax, {"your predictions": guessed[0]}, style="italic")
     return fig
 
 
 def draw_in_flight(machine: str, records: list[dict], latency_ns: float, prediction=None):
-    """Read bandwidth by the bytes that each SM has on their way, and what Little's law allows at most.
+    """Draw read bandwidth against the bytes in flight per SM, and the limit that Little's law sets.
 
-    records: of `measure_in_flight`. latency_ns: of one load from DRAM alone. prediction: of warps with one load each.
+    records: from `measure_in_flight`. latency_ns: of a single load from DRAM. prediction: warps, with one load each.
     """
     multiprocessors, best = records[0]["multiprocessors"], max(_bandwidth(r) for r in records)
-    # The fewest bytes on their way that give 95% of the best, whatever the stages.
+    # The fewest bytes in flight that reach 95% of the best bandwidth, with any number of stages.
     enough = min(r["bytes_in_flight"] for r in records if _bandwidth(r) > 0.95 * best)
     fig, ax = figures.new(f"{machine}: {enough / KIB:.0f} KiB in flight per SM keep memory busy", height=4.6)
     reach = [r["bytes_in_flight"] for r in records]
@@ -104,13 +104,13 @@ def _bandwidth(record: dict) -> float:
 
 
 def draw_wave_times(machine: str, records: list[dict]):
-    """The time of a grid by its number of programs, of those that compute and of those that wait for memory."""
+    """Draw the time of a grid against its number of programs, for computing programs and for waiting ones."""
     multiprocessors, room = records[0]["multiprocessors"], 16
     fig, ax = figures.new(width=7.6)
     for does, label in (("computing", "they compute"), ("waiting", "they wait for memory")):
         points = [(r["programs"] / multiprocessors, 1e3 * r["median_ms"]) for r in records if r["does"] == does]
         if does == "waiting" and records[0].get("l2") != "warm":
-            continue  # a cold cache is what the first wave waits for, and the second one finds it filled
+            continue  # with a cold cache, only the first wave would wait
         ax.plot(*zip(*points, strict=True), label=label, marker="")
     for wave in (room, 2 * room):
         upright(ax, wave, f"{wave}: full", style=":")
@@ -123,7 +123,7 @@ def draw_wave_times(machine: str, records: list[dict]):
 
 
 def _one_more(records: list[dict], does: str, full: int) -> float:
-    """What the programs beyond `full`, half a program for each SM, add to the time of a full wave."""
+    """Return the time that half a program per SM beyond `full` adds to a full wave."""
     times = {r["programs"]: r["median_ms"] for r in records if r["does"] == does}
     following = min(programs for programs in times if programs > full)
     return times[following] / times[full] - 1

@@ -15,8 +15,7 @@ from labs_helpers.transformer.lab01.checks.real_traces import real_traces
 
 LABELS = (
     r"^KeyError: '(cat|dur|ts|args)'",
-    'labels and arrows have none: of all events only those with "ph" == "X" took time, and have a category, a start '
-    "and a duration",
+    'only events with "ph" == "X" have a category, a start and a duration; labels and arrows lack them',
 )
 
 
@@ -35,7 +34,7 @@ def judge_traces(
 ) -> Iterator[str]:
     """Yield one line for each of `traces`, then for each real one; raise Wrong if an answer is not `right`.
 
-    read: makes an answer comparable. line: the words about a right one. numbers: True if a drawn trace shows its ids.
+    read: makes an answer comparable. line: describes a right one. numbers: True if a drawn trace shows its ids.
     """
 
     def cases(some: Iterable[tuple[str, list[Event]]]) -> list[Case]:
@@ -67,10 +66,10 @@ def leaving_alone(student: Callable, read: Callable[[Any], Any]) -> Callable:
 
 
 def near(found: float, right: float) -> bool:
-    """Return True if two times or shares agree up to float64 rounding."""
+    """Return True if two times or shares agree up to float64 rounding errors."""
     return abs(found - right) <= 1e-9 * max(1.0, abs(right))
 
 
 def told(name: str, of: Callable[[Any], Any]) -> Callable[[Case, Any], tuple[str, str, str]]:
-    """Return the words about a number, which `of` extracts from an answer."""
+    """Return a description of a number, which `of` extracts from an answer."""
     return lambda case, value: (f"{value:,.6g}", f"{of(case.right):,.6g}", name)

@@ -9,35 +9,35 @@ import numpy as np
 from labs_helpers.course.verdict import Candidates
 from labs_helpers.transformer.lab01.checks.benchmark_cases import RIGHT, Case, median, spread
 
-STOPPED = "the clock stops while the GPU still works: synchronize() before the second reading"
-STARTED = "work that was queued earlier is counted: synchronize() before the first reading"
-WAITS = "it waits between the phases, and after each wait the GPU waits for the next launch"
+STOPPED = "the clock stops while the GPU is still working: call synchronize() before the second reading"
+STARTED = "the time includes work that was queued earlier: call synchronize() before the first reading"
+WAITS = "your round waits between its phases, and after each wait the GPU is idle until the next launch"
 FEWER = "fewer than `runs` rounds count"
-EARLIER = "the rounds of the phases before count too: each phase has a list of its own"
-ROUNDED = "it is rounded: give the number as it is"
-MISTAKES = {  # phase → cause → what a round may do then
+EARLIER = "the rounds of earlier phases count too: use a separate list for each phase"
+ROUNDED = "it is rounded: return the exact number"
+MISTAKES = {  # phase → cause → possible scripts of a round
     "forward": {
         STOPPED: "wait [ forward ]",
         STARTED: "[ forward wait ] backward | [ forward wait ] backward update | [ forward wait ] backward wait update",
-        "backward is timed with it": "wait [ forward backward wait ] | wait [ forward wait backward wait ]",
+        "it includes backward": "wait [ forward backward wait ] | wait [ forward wait backward wait ]",
         "a whole step was timed": RIGHT["step"],
     },
     "backward": {
         STOPPED: "forward wait [ backward ]",
         STARTED: "forward [ backward wait ]",
-        "forward is timed with it": "wait [ forward backward wait ] | wait [ forward wait backward wait ]",
-        "update is timed with it": "forward wait [ backward update wait ]",
+        "it includes forward": "wait [ forward backward wait ] | wait [ forward wait backward wait ]",
+        "it includes update": "forward wait [ backward update wait ]",
         "a whole step was timed": RIGHT["step"],
     },
     "step": {
         STOPPED: "wait [ forward backward update ]",
         WAITS: "wait [ forward wait backward wait update wait ] | wait [ forward wait backward update wait ] | "
         "wait [ forward backward wait update wait ]",
-        "forward is run twice in it": "wait [ forward forward backward update wait ]",
+        "it runs forward twice": "wait [ forward forward backward update wait ]",
         "forward is not timed": "forward wait [ backward update wait ] | forward [ backward update wait ]",
-        "update is not in it": "wait [ forward backward wait ] | wait [ forward wait backward wait ]",
+        "it leaves out update": "wait [ forward backward wait ] | wait [ forward wait backward wait ]",
         "update comes before backward": "wait [ forward update backward wait ]",
-        "backward is not in it, and update without gradients does nothing": "wait [ forward update wait ]",
+        "it leaves out backward, and update does nothing without gradients": "wait [ forward update wait ]",
     },
 }
 
@@ -49,42 +49,45 @@ def same(found: float, answers) -> np.ndarray:
 
 def median_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Candidates:
     samples = case.samples(phase)
-    yield "the mean was taken: one slow round moves it, but not the median", samples.mean()
-    yield "the fastest round was taken, not the median", samples.min()
-    yield "the slowest round was taken, not the median", samples.max()
+    yield "this is the mean: one slow round moves it, but not the median", samples.mean()
+    yield "this is the fastest round, not the median", samples.min()
+    yield "this is the slowest round, not the median", samples.max()
     yield "it is the sum of all rounds", samples.sum()
     if case.runs % 2 == 0:
         ordered = np.sort(case.possible(phase)[:, case.warmup :])
-        between = "the median of an even number of rounds lies between two of them, as numpy.quantile has it"
+        between = "the median of an even number of rounds lies between two of them, as numpy.quantile computes it"
         yield between, ordered[:, case.runs // 2 - 1 : case.runs // 2 + 1]
     yield ROUNDED, [round(median(samples), digits) for digits in (0, 1, 2, 3)]
     for begin in (case.warmup, 0) if phase != "forward" else ():
         own = [case.rounds(one)[begin:] for one in list(RIGHT)[: list(RIGHT).index(phase) + 1]]
         yield EARLIER, median(np.concatenate(own)[case.warmup - begin :])
     yield "it is in seconds, not in ms", median(samples) / 1e3
-    yield "clock() is in seconds, of 1,000 ms each: multiply, and do not divide", median(samples) / 1e6
+    yield "clock() returns seconds: multiply by 1,000, do not divide", median(samples) / 1e6
     yield "it is in µs, not in ms", median(samples) * 1e3
-    yield "it is the spread, which comes second", spread(samples)
+    yield "it is the spread, which belongs in second place", spread(samples)
     for cause, scripts in MISTAKES[phase].items():
         yield cause, [median(case.samples(phase, script)) for script in scripts.split("|")]
     for cause, choices in chosen_rounds(case, phase, busy):
         medians, spreads = joined(median, choices), joined(spread, choices)
         yield cause, medians[same(found[1], spreads)]
-        yield f"{cause}; and the mean was taken", joined(partial(np.mean, axis=-1), choices)
+        yield f"{cause}; and this is the mean", joined(partial(np.mean, axis=-1), choices)
     ends = [np.cumsum(case.possible(phase)[:, k:], axis=-1)[:, -case.runs :] for k in (0, case.warmup)]
-    yield "the clock is started once, not in each round", joined(median, ends)
+    yield "start the clock in each round, not once", joined(median, ends)
     alone = {part: median(case.samples(part)) for part in ("forward", "backward")}
     both = median(case.samples("backward", "wait [ forward backward wait ]"))
     if phase == "forward":
         yield "it is backward's", alone["backward"]
         at_once = "wait [ " + case.runs * "forward " + "wait ]"
-        yield "all rounds were timed at once: without waits they overlap", case.samples(phase, at_once) / case.runs
+        yield "all rounds were timed together: without waits they overlap", case.samples(phase, at_once) / case.runs
     elif phase == "backward":
         yield "it is forward's", alone["forward"]
-        yield "it is a difference, forward and backward less forward: time backward by itself", both - alone["forward"]
+        yield (
+            "it is a difference: the time of both passes minus that of forward; time backward by itself",
+            both - alone["forward"],
+        )
     else:
         update = median(case.samples(phase, "forward backward wait [ update wait ]"))
-        apart = "it is the sum of phases timed apart; a step launches the next while the GPU still works on one"
+        apart = "it is the sum of phases timed separately; in a step, one phase is launched while another runs"
         yield apart, [sum(alone.values()) + update, both + update]
         yield "it is the sum of forward and backward, without update", sum(alone.values())
 
@@ -95,18 +98,18 @@ def spread_causes(case: Case, phase: str, found: np.ndarray, busy: bool) -> Cand
     others = [np.quantile(samples, 1 - low) - np.quantile(samples, low) for low in (0.05, 0.1, 0.25)]
     low, high = np.percentile(samples, (0.2, 0.8))
     yield "it is not divided by the median", (p80 - p20) * np.array([1e-3, 1, 1e3])
-    yield "it is a share, not percent", 100 * (p80 - p20) / p50
+    yield "it is a share, not a percentage", 100 * (p80 - p20) / p50
     yield ROUNDED, [round((p80 - p20) / p50, digits) for digits in (1, 2, 3)]
     yield "it is the 80th percentile minus the 20th, not the other way round", (p20 - p80) / p50
-    yield "it is slowest minus fastest: one outlier decides that", np.ptp(samples) / np.array([1, p50])
+    yield "it is slowest minus fastest, which a single outlier changes", np.ptp(samples) / np.array([1, p50])
     widths = [width / by for width in others for by in (1, p50)]
-    yield "it is the distance of other percentiles than the 20th and the 80th", widths
+    yield "it is the difference between other percentiles than the 20th and the 80th", widths
     yield "numpy.quantile takes 0.2 and 0.8, numpy.percentile 20 and 80", (high - low) / p50
     yield "it is the standard deviation", [samples.std(ddof=k) / by for k in (0, 1) for by in (1, p50, samples.mean())]
     if case.runs % 2 == 0:
         ordered = np.sort(case.possible(phase)[:, case.warmup :])
         indices = [[int(n * share) for share in (0.2, 0.8)] for n in (case.runs, case.runs - 1)]
-        one = "a percentile lies between two rounds, as numpy.quantile has it: no index has it"
+        one = "a percentile may lie between two rounds: use numpy.quantile, not an index"
         for middle in (median(ordered), ordered[:, case.runs // 2]):
             yield one, [(ordered[:, high] - ordered[:, low]) / middle for low, high in indices]
     yield "it is divided by the mean, not the median", (p80 - p20) / samples.mean()
@@ -122,7 +125,7 @@ def chosen_rounds(case: Case, phase: str, busy: bool):
         yield STARTED, [every[:, warmup - 1 :][:, :runs]]
     else:
         warm = [every[:, k:stop] for k in range(warmup) for stop in (k + runs, None)]
-        yield "rounds of the warm-up count, in which functions are still compiled: each phase has its own", warm
+        yield "warm-up rounds count, in which functions are still compiled: each phase needs its own warm-up", warm
     parts = (slice(warmup, warmup + 9), slice(warmup, -1), slice(2 * warmup, None), slice(warmup, runs))
     yield FEWER, [every[:, part] for part in parts]
 

@@ -12,12 +12,12 @@ from labs_helpers.measure.trace import Event
 ITEMSIZES = {8: ("double", "long int"), 4: ("float", "int"), 2: ("c10::BFloat16", "c10::Half"), 1: ("bool",)}
 ITEMSIZE = {kind: size for size, kinds in ITEMSIZES.items() for kind in kinds}
 
-LIKE = "the result is like the largest input: the most elements, and of equal ones the widest"
+LIKE = "the result is like the largest input: the one with the most elements and, if equal, the widest type"
 ONLY_PRODUCTS = "only aten::mm and aten::bmm multiply; every other operation is like its largest input"
-OWN = "a product has FLOPs and a result of its own: 2 · M · N · K, and M × N"
-NUMBERS = "what has the shape [] is no input, and counts nothing"
-BATCH = "every matrix of the batch counts: its bytes, its FLOPs, its result"
-ADDED = "the two times were added: bytes move while FLOPs are computed, so the longer one counts"
+OWN = "for a product, count 2 · M · N · K FLOPs and a result of M × N"
+NUMBERS = "an entry with shape [] is not an input and counts nothing"
+BATCH = "every matrix of the batch counts: count the bytes, FLOPs and result of each"
+ADDED = "the two times were added: bytes move while FLOPs are computed, so only the longer time counts"
 
 
 class Cost(NamedTuple):
@@ -30,7 +30,7 @@ class Cost(NamedTuple):
 
 
 class Operand(NamedTuple):
-    """An input or the result."""
+    """An input, or the result."""
 
     elements: int
     itemsize: int
@@ -83,7 +83,7 @@ def bound(operation: Event, us: float, peak: float, bandwidth: float) -> Candida
     yield 'a share below 0.3 is "neither"', longer
     for least in (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0):
         yield 'a share of 0.3 or more is not "neither"', "neither" if share < least else longer
-    yield "the bound is what takes longer at its roof", "neither" if share < 0.3 else other
+    yield "the bound is whichever takes longer at its roof", "neither" if share < 0.3 else other
 
 
 def shares(operation: Event, us: float, peak: float, bandwidth: float) -> Candidates:
@@ -91,23 +91,23 @@ def shares(operation: Event, us: float, peak: float, bandwidth: float) -> Candid
     longer = max(at_bytes, at_flops)
     for sentence, time in (
         ("the shorter time was taken: the operation cannot be faster than the longer one", min(at_bytes, at_flops)),
-        ("FLOPs never decide: the longer of the two times counts", at_bytes),
-        ("bytes never decide: the longer of the two times counts, and no // makes a 0 of theirs", at_flops),
+        ("the result never depends on FLOPs: use the longer of the two times", at_bytes),
+        ("the result never depends on bytes: use the longer of the two times; does // round theirs to 0?", at_flops),
         (ADDED, at_bytes + at_flops),
         ("us is in µs, peak and bandwidth are per second", 1e-6 * longer),
         ("us is in µs, peak and bandwidth are per second", 1e-12 * longer),
         ("us is in µs, not in ms", 1e-3 * longer),
-        ("a share is asked for, not percent", 100 * longer),
-        ("FLOPs go with the peak, and bytes with the bandwidth", max(cost(operation).us(bandwidth, peak))),
-        ("share may exceed 1, where a cache serves the operation: it is not cut off", min(us, longer)),
-        ('the share that was reached is asked for, also where bound is "neither"', longer * (longer >= 0.3 * us)),
-        ("the share that was reached is asked for, not the rest", us - longer),
+        ("return a share, not a percentage", 100 * longer),
+        ("divide FLOPs by the peak, and bytes by the bandwidth", max(cost(operation).us(bandwidth, peak))),
+        ("share may exceed 1 if a cache serves the operation: do not limit it", min(us, longer)),
+        ('return the share that was reached, even if bound is "neither"', longer * (longer >= 0.3 * us)),
+        ("return the share that was reached, not the rest", us - longer),
         *((sentence, max(other.us(peak, bandwidth))) for sentence, other in _costs(operation)),
     ):
         yield sentence, time / us
     yield "share is the roof's time / us, and not us / the roof's time", us / (longer or 1e-99)
     for digits in (1, 2, 3):
-        yield "a share is not rounded", round(longer / us, digits)
+        yield "do not round the share", round(longer / us, digits)
 
 
 def _costs(operation: Event) -> Candidates:
@@ -120,7 +120,7 @@ def _costs(operation: Event) -> Candidates:
     yield "bytes are elements times itemsize", Cost(flops, sum(part.elements for part in parts))
     yield "the result is written once", Cost(flops, moved + written.bytes)
     for size in (2, 4, 8):
-        everywhere = f"{size} bytes per element were taken everywhere: each input has those of its type"
+        everywhere = f"{size} bytes per element are used for every input: use those of each input's type"
         yield everywhere, Cost(flops, size * sum(part.elements for part in parts))
     for other in (0, 4, 8):
         sizes = [ITEMSIZE.get(kind, other) for shape, kind in listed(operation) if not shape]
@@ -129,20 +129,20 @@ def _costs(operation: Event) -> Candidates:
     for nbytes in (given[0].bytes, max(given).bytes, read - given[0].bytes, read - given[-1].bytes):
         yield "every input is read", Cost(flops, nbytes + written.bytes)
     spread = sum(max(given).elements * part.itemsize for part in given) + written.bytes
-    yield "an input is read once, also where it is smaller than the result", right if product else Cost(flops, spread)
+    yield "an input is read once, even if it is smaller than the result", right if product else Cost(flops, spread)
     yield "an input is read once", Cost(flops, moved + read)
     likes = [given[0], given[-1], min(given), widest, max(given, key=lambda part: part.bytes)]
     for like in likes:
         yield OWN, Cost(flops, read + like.bytes) if product else right
     for like in (*likes, *(Operand(written.elements, size) for size in (2, 4, given[0].itemsize, given[-1].itemsize))):
         yield LIKE, right if product else Cost(like.elements, read + like.bytes)
-    all_of_them = "one result is written, as large as the largest input, not as all of them"
+    all_of_them = "one result is written: it is as large as the largest input, not as all inputs together"
     yield all_of_them, Cost(flops, read + elements * written.itemsize)
     for sentence, other in (
-        ("what is no product does one FLOP per element, not two", 2 * flops),
-        ("one FLOP per element of the largest input, not of all", elements),
-        ("one FLOP per element, not per byte", written.bytes),
-        ("every other operation does a FLOP per element of its result", 0),
+        ("an operation that is not a product does one FLOP per element, not two", 2 * flops),
+        ("count one FLOP per element of the largest input, not of all inputs", elements),
+        ("count one FLOP per element, not per byte", written.bytes),
+        ("every other operation does one FLOP per element of its result", 0),
     ):
         yield sentence, right if product else Cost(other, moved)
     for at in (0, 1):
@@ -158,7 +158,7 @@ def _costs(operation: Event) -> Candidates:
         ("each element of a product takes K multiplications and additions", 2 * B * M * N, moved),
         *((BATCH, count, nbytes) for count in (flops, flops / B) for nbytes in (moved / B, read + M * N * size)),
         (BATCH, flops / B, moved),
-        ("both inputs have the same batch: it counts once", flops * B, moved),
+        ("both inputs share one batch dimension: count it once", flops * B, moved),
     ):
         yield sentence, Cost(*other) if product else right
     for names in (("aten::mm", "aten::bmm"), ("aten::bmm",)):
@@ -167,7 +167,7 @@ def _costs(operation: Event) -> Candidates:
 
 
 def implied(case: Case, found: float) -> str:
-    """Return the bytes or FLOPs that a share implies at the deciding roof, if they are a whole number; else ''."""
+    """Return the bytes or FLOPs that a share implies at the slower roof, if they are a whole number; else ''."""
     operation, us, peak, bandwidth = case.arguments
     right = cost(operation)
     at_bytes, at_flops = right.us(peak, bandwidth)

@@ -11,25 +11,27 @@ from labs_helpers.measure.trace import GPU_WORK, Event
 from labs_helpers.measure.written_trace import of
 from labs_helpers.transformer.lab01.checks.covered import added_up, covered, first_to_last, intervals
 
-Owned = list[tuple[Event, list[Event]]]  # each part, as often as it stands there, with its pieces of GPU work
+Owned = list[tuple[Event, list[Event]]]  # each occurrence of a part, with its pieces of GPU work
 Parts = dict[str, tuple[float, float, float]]  # name: (launches, µs, span)
 
-AGAIN = "a part may stand there again: add to what it has"
-LATER = "a piece belongs to the part that launched it, and runs later than it: where did its launch begin?"
-SHADOW = "a gpu_user_annotation is drawn over the GPU's time: a part is the user_annotation, on the CPU"
-THREAD = "what another thread launches meanwhile is not this part's: compare the launch's tid with the part's"
+AGAIN = "a part may occur again: add to its totals"
+LATER = "a piece belongs to the part that launched it, but runs later: find where its launch began"
+SHADOW = "a gpu_user_annotation marks the GPU's time: a part is the user_annotation on the CPU"
+THREAD = "another thread's launches do not belong to this part: compare the launch's tid with the part's"
 CALLS = "copies, memsets and graphs are launched by other cuda_runtime events than cudaLaunchKernel"
-NOTHING = "no part has any piece: its launch has the piece's correlation, and the part's tid; a piece's is its stream"
-ENDED = "a part ends at ts + dur: what is launched there, or later, is not its own"
-BEGUN = "a part begins at ts: what is launched there is its own"
-MEET = "a part has its start and not its end: ts <= at < ts + dur"
-GRAPH = "one launch may start several pieces, all with its correlation: go over the pieces, not over the launches"
-COUNTED = "launches are pieces of GPU work: some calls of the runtime wait, and one may start several"
-BETWEEN = "what comes between two times that a part stands there is not its own: span is added up for each of them"
+NOTHING = (
+    "no part has any piece: match the launch by correlation, and compare the launch's tid; a piece's tid is its stream"
+)
+ENDED = "a part ends at ts + dur: work launched at that time or later does not belong to it"
+BEGUN = "a part begins at ts: work launched at that time belongs to it"
+MEET = "a part includes its start but not its end: ts <= at < ts + dur"
+GRAPH = "one launch may start several pieces, all with its correlation: loop over pieces, not launches"
+COUNTED = "count pieces of GPU work as launches: some runtime calls only wait, and one may start several pieces"
+BETWEEN = "the time between two occurrences of a part does not belong to it: add up the spans of its occurrences"
 ON_CPU = "span is on the GPU, from the first piece's start to the last one's end; a part's dur is the CPU's time"
-BEGINS = "span begins with the first piece's start on the GPU, not with the part or its launch on the CPU"
-ENDS = "the last end need not be that of the piece that starts last, or stands last: take the largest"
-STREAMS = "each stream has its own range over the GPU: span is from the first start to the last end of all"
+BEGINS = "span begins when the first piece starts on the GPU, not with the part or its launch on the CPU"
+ENDS = "the piece that starts last, or is listed last, need not end last: take the largest end"
+STREAMS = "each stream has its own GPU range: span is from the first start to the last end of all streams"
 
 
 class Answer(NamedTuple):
@@ -45,7 +47,7 @@ def right(events: list[Event]) -> Answer:
 
 
 def owned(events: list[Event]) -> Owned:
-    """Return the last part on a launch's thread that began no later, if it had not ended."""
+    """Return the latest part on a launch's thread that had begun by then, if it had not ended."""
     pieces: dict[int, list[Event]] = {id(part): [] for part in of(events, "user_annotation")}
     threads: dict[int, list[Event]] = {}
     for part in sorted(of(events, "user_annotation"), key=lambda part: part["ts"]):
@@ -82,15 +84,15 @@ def parts(
 
 def names(events: list[Event]) -> Candidates:
     given, ranges = owned(events), of(events, "user_annotation")
-    yield "a part that launched nothing is there too, with zeros", parts([pair for pair in given if pair[1]])
+    yield "include parts that launched nothing, with zeros", parts([pair for pair in given if pair[1]])
     for kinds in (["cpu_op"], ["cpu_op", "user_annotation"]):
         yield "operations are no parts", dict.fromkeys(event["name"] for event in of(events, *kinds))
     for kinds in (["gpu_user_annotation"], ["gpu_user_annotation", "user_annotation"]):
         yield SHADOW, dict.fromkeys(event["name"] for event in of(events, *kinds))
     numbered = dict.fromkeys(event["args"]["External id"] for event in ranges)
-    yield "a name that stands there again is the same part: add up by name, not by number", numbered
+    yield "a repeated name is the same part: add up by name, not by number", numbered
     for key in (None, "", "other", "none", "None"):
-        yield "what was launched in no part is left out", parts(given) | {key: ()}
+        yield "leave out work that was launched outside all parts", parts(given) | {key: ()}
 
 
 def launches(events: list[Event]) -> Candidates:
@@ -125,7 +127,7 @@ def launches(events: list[Event]) -> Candidates:
     yield LATER, by(lambda part, piece: inside(part, piece["ts"]) or inside(piece, part["ts"]))
     yield LATER, by(lambda part, piece: inside(part, piece["ts"]) and inside(part, piece["ts"] + piece["dur"]))
     ended = of_call(lambda part, call: call["tid"] == part["tid"] and inside(part, call["ts"] + call["dur"]))
-    yield "a piece belongs to the part in which its launch began, not where that ended", ended
+    yield "a piece belongs to the part in which its launch began, not to the one in which it ended", ended
     for sentence, test in (
         (ENDED, lambda start, at, end: start <= at <= end),
         (ENDED, lambda start, at, end: start <= at),
@@ -134,10 +136,13 @@ def launches(events: list[Event]) -> Candidates:
     ):
         yield sentence, of_thread(test)
     yield THREAD, of_call(lambda part, call: inside(part, call["ts"]))
-    yield "a range over the GPU is no proof: others' work runs meanwhile, and not every part has one", by(of_shadow)
+    yield (
+        "a GPU range does not identify a part's work: other work runs during it, and not every part has a range",
+        by(of_shadow),
+    )
     yield "not every piece has an operation: its launch has the same correlation", by(of_operation)
     behind = kept(lambda piece: place[id(call[id(piece)])] < place[id(piece)])
-    yield "the list is in no order: a launch may stand behind its kernel", behind
+    yield "the list is unordered: a launch may come after its kernel", behind
     for word in ("LaunchKernel", "Launch"):
         yield CALLS, kept(lambda piece, word=word: word in call[id(piece)]["name"])
     yield NOTHING, kept(lambda piece: False)
@@ -155,13 +160,13 @@ def launches(events: list[Event]) -> Candidates:
 def us(events: list[Event]) -> Candidates:
     given, starts = owned(events), {id(piece): launch for piece, launch in launched(events)}
     yield "pieces that run at the same time were added up: µs is the length of their union", parts(given, added_up)
-    pauses = "the pauses between pieces are no work: µs is the time in which at least one runs"
+    pauses = "pauses between pieces are not work: µs is the time in which at least one runs"
     yield pauses, parts(given, first_to_last)
-    yield "a part's dur is the CPU's time; the GPU's is asked for", parts([(part, [part]) for part, _ in given])
+    yield "a part's dur is CPU time; return GPU time", parts([(part, [part]) for part, _ in given])
     since = [(part, [_from(starts[id(piece)], piece) for piece in pieces]) for part, pieces in given]
     yield "a piece's time begins with its own start, not with its launch", parts(since)
     for unit in (1e3, 1e6):
-        yield "µs are asked for, as the trace has them", parts(given, lambda pieces, u=unit: covered(pieces) / u)
+        yield "return µs, the trace's unit", parts(given, lambda pieces, u=unit: covered(pieces) / u)
     yield from _again(given)
 
 
@@ -181,7 +186,7 @@ def spans(events: list[Event]) -> Candidates:
         yield ENDS, parts(given, span=lambda pieces, order=order: _by_position(order(intervals(pieces))))
     yield STREAMS, parts([(part, [part]) for part in of(events, "gpu_user_annotation")])
     starting = parts(given, span=lambda pieces: first_to_last([piece | {"dur": 0.0} for piece in pieces]))
-    yield "span ends with an end: the largest ts is a start", starting
+    yield "span ends with the largest end: the largest ts is a start", starting
     yield from _again(given)
 
 
@@ -191,7 +196,7 @@ def _again(given: Owned) -> Candidates:
     yield AGAIN, parts(_last(given[::-1]))
     times = [part["name"] for part, _ in given]
     mean = {name: tuple(number / times.count(name) for number in row) for name, row in parts(given).items()}
-    yield "the sum over all times that a part stands there is asked for, not the mean", mean
+    yield "return the sum over all occurrences of a part, not the mean", mean
 
 
 def _last(given: Owned) -> Owned:
@@ -209,13 +214,13 @@ def _by_position(given: list[tuple[float, float]]) -> float:
 def slow(events: list[Event]) -> Candidates:
     table = right(events).table
     for sentence, key in (
-        ("the slowest by µs was taken; its waits count too, so by span", lambda us, span: us),
-        ("the one that waits longest was taken; slow is the largest span", lambda us, span: span - us),
-        ("the smallest was taken; slow is the largest span", lambda us, span: -span),
+        ("you chose the largest µs; waits count too, so compare span", lambda us, span: us),
+        ("you chose the part that waits longest; slow is the part with the largest span", lambda us, span: span - us),
+        ("you chose the smallest; slow is the part with the largest span", lambda us, span: -span),
     ):
         yield sentence, max(table, key=lambda name, key=key: key(*table[name][1:]))
     most = max(table, key=lambda name: table[name][0])
-    yield "the one with the most launches was taken; slow is the largest span", most
+    yield "you chose the part with the most launches; slow is the part with the largest span", most
     yield "the names were compared, not their spans", max(table)
 
 
@@ -223,10 +228,10 @@ def why(events: list[Event]) -> Candidates:
     table, slow, _ = right(events)
     (_, us, span), whole = table[slow], first_to_last(of(events))
     for sentence, waits in (
-        ("it waits where its µs are less than half of its span, and not more", span / 2 < us),
-        ("it waits where its µs are less than half of its span: less than all of it is not enough", us < span),
+        ("it waits if its µs are less than half of its span, not more", span / 2 < us),
+        ("it waits only if its µs are less than half of its span, not merely less than its span", us < span),
         ("exactly half is not less than half", us <= span / 2),
-        ("its µs are to be compared with half of its own span, not with the trace's time", us < whole / 2),
-        ("the part with the largest span is asked about", any(u < s / 2 for _, u, s in table.values())),
+        ("compare its µs with half of its own span, not with the trace's time", us < whole / 2),
+        ("the question is about the part with the largest span", any(u < s / 2 for _, u, s in table.values())),
     ):
         yield sentence, "waits" if waits else "works"

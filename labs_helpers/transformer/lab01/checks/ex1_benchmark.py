@@ -18,7 +18,7 @@ from labs_helpers.transformer.lab01.checks.benchmark_causes import median_causes
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.train import adamw, next_token_loss
 
-ONCE = "a loss goes backward once: each backward needs a forward of its own, which is not timed"
+ONCE = "a loss can go backward only once: before each backward, run a forward that is not timed"
 
 
 @exercise("01/1", "benchmark", points=15, minutes=20, reference=exercises.benchmark)
@@ -28,7 +28,11 @@ def benchmark(student):
         gpu = case.gpu()
         answer = _answer(f"{case}", student, gpu, gpu.synchronize, gpu.clock, case.warmup, case.runs)
         if not gpu.queued_us:
-            raise Wrong(f"{case}", "clock() was never called", cause="another clock was read than the one handed over")
+            raise Wrong(
+                f"{case}",
+                "clock() was never called",
+                cause="your function read another clock than the one it was given",
+            )
         for phase, found in answer.items():
             _expect_pair(case, phase, found, any(gpu.queued_us), passed)
         yield f"{case}: " + ", ".join(f"{phase} {found[0]:.3f} ms" for phase, found in answer.items())
@@ -44,18 +48,18 @@ def _answer(case: str, student, *arguments) -> dict:
         twice = isinstance(error, RuntimeError) and "a second time" in str(error)
         raise Wrong(case, wrong.found, cause=ONCE if twice else wrong.causes) from error
     if not isinstance(answer, dict) or not answer.keys() >= RIGHT.keys():
-        raise Wrong(case, f"returned {answer!r:.80}; a dict with the keys {', '.join(map(repr, RIGHT))} is asked for")
+        raise Wrong(case, f"returned {answer!r:.80}; return a dict with the keys {', '.join(map(repr, RIGHT))}")
     try:
         pairs = {phase: np.asarray(answer[phase], dtype=float) for phase in RIGHT}
     except (TypeError, ValueError):
         pairs = {}
     if any(np.shape(pairs.get(phase)) != (2,) for phase in RIGHT):
-        raise Wrong(case, f"returned {answer!r:.200}; of each phase (median, spread) is asked for, two numbers")
+        raise Wrong(case, f"returned {answer!r:.200}; give two numbers for each phase, (median, spread)")
     return pairs
 
 
 def _expect_pair(case: Case, phase: str, found: np.ndarray, busy: bool, passed: dict) -> None:
-    """Raise Wrong unless both are what the practice GPU's clock says; else add the case to those passed. busy: the
+    """Raise Wrong unless both match the practice GPU's clock; else add the case to those passed. busy: whether the
     GPU was busy at some reading of the clock."""
     parts = (("median", median, median_causes), ("spread", spread, spread_causes))
     rows = case.possible(phase)[:, case.warmup :]
@@ -70,7 +74,7 @@ def _expect_pair(case: Case, phase: str, found: np.ndarray, busy: bool, passed: 
     for value, (name, of, causes) in zip(found, parts, strict=True):
         if not same(value, of(samples)):
             told = f"{phase}'s {name} is {value:.6g}, expected {of(samples):.6g}"
-            advice = "follow a round along a PracticeGPU's timeline(): what is queued when the clock is read?"
+            advice = "follow one round on a PracticeGPU's timeline(): which work is queued when the clock is read?"
             candidates = still_possible(causes(case, phase, found, busy), passed[phase, name])
             fitting = likely(candidates, partial(_is_among, value))
             raise Wrong(f"{case}", told, cause=fitting, advice=advice)
@@ -104,5 +108,5 @@ def _on_this_cpu(student) -> str:
     with one_thread():
         answer = _answer(case, student, TinyModel(), lambda: None, time.perf_counter, 1, 3)
     if not all(0 <= value < inf for found in answer.values() for value in found):
-        raise Wrong(case, f"returned {answer}; times and spreads are finite, and not negative")
+        raise Wrong(case, f"returned {answer}; times and spreads must be finite and not negative")
     return f"{case}: " + ", ".join(f"{phase} {found[0]:.1f} ms" for phase, found in answer.items())

@@ -13,14 +13,14 @@ from labs_helpers.transformer.lab01.checks.traces import GPU_TIME
 
 NONE_LEFT = (
     r"index out of range|out of bounds|empty|zero-size|got 0\)|need at least one",
-    "of a trace's work all may communicate, or there may be none: an empty list has no first interval, and no least",
+    "a trace may contain only communication, or no work at all: an empty list has no first and no smallest interval",
 )
 LISTS = {"launches": mistakes.launches, "busy": mistakes.busy, "exposed": mistakes.exposed}
 PARTS = [
     Part(itemgetter(at), LISTS[name], told(name, itemgetter(at)), near, partial(mistakes.apart, at))
     for at, name in enumerate(LISTS)
 ]
-ADVICE = "mark on the lines above what you count: a share times the last line's µs is what you found."
+ADVICE = "mark what you count on the lines above: your share times the last line's µs is the time that you found."
 
 
 @exercise("01/2", "busy or waiting", points=15, minutes=20, reference=exercises.gpu_time)

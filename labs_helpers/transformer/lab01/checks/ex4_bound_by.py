@@ -13,7 +13,7 @@ from labs_helpers.transformer.lab01.checks import bound_by_mistakes as mistakes
 from labs_helpers.transformer.lab01.checks.ask import leaving_alone
 from labs_helpers.transformer.lab01.checks.real_traces import real_traces
 
-# (peak, bandwidth): a GPU's, made small; much faster at FLOPs; much slower at them; and for real operations.
+# (peak, bandwidth): a scaled-down GPU; one with many more FLOP/s; one with far fewer; one for real operations.
 GPU, TENSOR_CORES, PLAIN, SLOW = (1e12, 1e11), (1e14, 1e11), (2e10, 4e11), (2e10, 2e9)
 BF16, HALF = "c10::BFloat16", "c10::Half"
 CASES = (  # name, µs, roofs, type and shape of each input
@@ -37,11 +37,11 @@ CASES = (  # name, µs, roofs, type and shape of each input
 )
 ERRORS = (
     (r"^KeyError: '(TensorList|Scalar)'", 'a "TensorList" or "Scalar" is not in ITEMSIZE, and counts nothing'),
-    (r"^KeyError: ''", 'what is no tensor has the type "", which is not in ITEMSIZE, and counts nothing'),
+    (r"^KeyError: ''", 'an input that is not a tensor has the type "", which is not in ITEMSIZE; it counts nothing'),
 )
 IN_ADDMM = ((r"^(Value|Index)Error", mistakes.ONLY_PRODUCTS),)
 WITHOUT_INPUTS = (
-    (r"^(Value|Index)Error", "where no input is left there are 0 bytes and 0 FLOPs: max(…, default=…)"),
+    (r"^(Value|Index)Error", "without inputs, bytes and FLOPs are 0: use max(…, default=…)"),
     (r"^TypeError", 'the shape of a "TensorList", a list of shapes, counts nothing: its type is not in ITEMSIZE'),
 )
 
@@ -77,7 +77,7 @@ def bound_by(student):
         bound, share = expect_tuple("", answer, "bound", "share")
         expect_is_number("", "share", share)
         if bound not in ("bytes", "FLOPs", "neither"):
-            words = '"bytes", "FLOPs" or "neither" is asked for, in these words'
+            words = 'return "bytes", "FLOPs" or "neither", spelled exactly like this'
             raise Wrong("", f"bound is {bound!r:.60}", cause=words)
         return bound, share
 

@@ -21,8 +21,8 @@ _WORDS = TransformerConfig(50_304, layers=3, width=288, heads=6, hidden=704)
 _NARROW = TransformerConfig(1024, layers=7, width=480, heads=5, hidden=112)
 _HEADS = TransformerConfig(256, layers=2, width=208, heads=13, hidden=144)
 SIZED = (("small", 8, 1024, 2), ("small", 1, 512, 2), ("1b", 1, 512, 2), ("xl", 1, 4096, 4), ("tiny", 2, 512, 2))
-# In each of them one part of the sum weighs most: a mistake there shows. Their numbers have few factors in common, so
-# that no mistake looks like another.
+# In each case another part of the sum weighs most, so that a mistake in it shows. The numbers share few factors, so
+# that no two mistakes give the same sum.
 ODD: tuple[Shape, ...] = (
     (SIZES["small"], 1, 64, 2),
     (_WORDS, 7, 136, 2),
@@ -49,11 +49,11 @@ WHERE = {
 
 
 class Peak(int):
-    """A right peak; an answer may differ from it by a tenth."""
+    """A correct peak. An answer may differ from it by 10%."""
 
 
 def near(found, other) -> bool:
-    """Return True if a mistake's peak is what was found, or what was found is right."""
+    """Return True if the answer equals a mistake's peak, or is right."""
     return abs(found - other) <= (0.1 if isinstance(other, Peak) else 0.01) * abs(other)
 
 
@@ -64,7 +64,7 @@ def told(case, found):
 
 
 PART = Part(lambda answer: answer, mistakes, told, near)
-ADVICE = "print the parts of your sum there, and hold the largest against the table."
+ADVICE = "print the parts of your sum there, and compare the largest with the table."
 
 
 @exercise("01/5", "peak memory", points=15, minutes=20, reference=exercises.peak_bytes)
@@ -72,7 +72,7 @@ def peak_bytes(student):
     def call(*shape):
         answer = student(*shape)
         if not is_number(answer):
-            raise Wrong("", f"returned {answer!r:.80}; a number of bytes is asked for")
+            raise Wrong("", f"returned {answer!r:.80}; return a number of bytes")
         return answer
 
     cases = []
@@ -95,7 +95,7 @@ def measured(config: TransformerConfig, batch: int, length: int, itemsize: int) 
     """Return the most bytes alive in a training step of AdamW with foreach on the CPU, which counts every tensor."""
     with one_thread():
         training = Training(config, Setup(precision={2: "bf16", 4: "fp32"}[itemsize]), batch, length, device="cpu")
-        training.step()  # makes the moments
+        training.step()  # creates the moments
         moments = [t for state in training.optimizer.state.values() for t in state.values()]
         states = [*moments, *training.model.parameters()]
         _, peak = peak_memory(lambda *_: training.step(), *states)

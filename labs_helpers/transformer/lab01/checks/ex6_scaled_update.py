@@ -19,8 +19,8 @@ from labs_helpers.transformer.lab01.checks.scaled_update_cases import CASES, TRA
 from labs_helpers.transformer.lab01.checks.scaled_update_mistakes import MISTAKES, way
 
 ADVICE = "follow the first element by hand, in float32; write down scale and good_steps after each step of this case."
-MEMORY = "`{0}.data = …` puts another memory under the tensor: {0}.copy_(…) writes to the one it has"
-GIVEN = "change the tensors that were given, by `-=` or copy_(); `=` gives a name to another one"
+MEMORY = "`{0}.data = …` replaces the tensor's memory: {0}.copy_(…) writes to the existing memory"
+GIVEN = "change the given tensors with `-=` or copy_(); `=` binds the name to a new tensor"
 LEAF = (r"^RuntimeError: .*leaf", "the weights are a model's parameters: change them under `with torch.no_grad():`")
 ROUNDED = {torch.float32: 1e-6, torch.float16: 2.0**-11}  # of a tensor's largest element
 
@@ -30,13 +30,13 @@ def bound(found: Any, right: np.ndarray) -> float:
 
 
 def right_parts(difference: Difference) -> str:
-    """Say where to look, if the tensors, or scale and good_steps, are right after every step."""
+    """Return where to look if the tensors, or scale and good_steps, are right after every step."""
     wrong = {path[1] for path in difference.wrong}
     if wrong == {"the"}:
-        return "all tensors are right: what becomes of scale and good_steps after a good step, or a skipped one, is not"
+        return "all tensors are right; scale and good_steps are wrong after a good step or a skipped one"
     if wrong == {"weights"}:
         return "masters, scale and good_steps are right: the weights are the masters, rounded to float16"
-    return "" if "the" in wrong else "scale and good_steps are right: the change of the masters is not"
+    return "" if "the" in wrong else "scale and good_steps are right; the change of the masters is wrong"
 
 
 @exercise("01/6", "a scaled update", points=15, minutes=20, reference=exercises.scaled_update)
@@ -67,7 +67,7 @@ def scaled_update(student):
     full, _ = trained(None)
     case = f"{TRAINING} steps of a small network in float16"
     if not abs(low / full - 1) < 0.03:
-        advice = "every step above was right; print the scale in each step of a training of yours."
+        advice = "every step above was right; train a network yourself and print the scale in each step."
         raise Wrong(case, f"the loss is {low:.4g} in the end, in float32 {full:.4g}", advice=advice)
     yield f"{case}, {skipped} of them skipped: the loss is {low:.4g} in the end, in float32 {full:.4g}"
 
@@ -109,19 +109,19 @@ def checked(student, weights, master, gradients, scale, good, lr, interval) -> t
             one = f"{name}[{index}]"
             if name == "gradients":
                 if not torch.equal(now.nan_to_num(), old.nan_to_num()):
-                    cause = "gradient.div_() and `gradient /= …` change it; `gradient / …` makes another one"
-                    raise Wrong("", f"{one} was changed, and is to stay as it was", cause=cause)
+                    cause = "gradient.div_() and `gradient /= …` change it; `gradient / …` creates a new tensor"
+                    raise Wrong("", f"{one} was changed, but must stay the same", cause=cause)
                 continue
             if now is not old:
-                raise Wrong("", f"{one} is not the tensor any more that was given", cause=GIVEN)
+                raise Wrong("", f"{one} is no longer the tensor that was given", cause=GIVEN)
             if now.dtype != (torch.float32 if name == "master" else torch.float16):
                 raise Wrong("", f"{one} is {now.dtype} now")
             if now.data_ptr() != memory[name][index]:
                 cause = MEMORY.format("exact" if name == "master" else "weight")
-                raise Wrong("", f"{one} has another memory than the tensor that was given", cause=cause)
+                raise Wrong("", f"{one} no longer uses the memory of the tensor that was given", cause=cause)
             if now.requires_grad != (name == "weights"):
-                what = "requires no gradients any more" if name == "weights" else "requires gradients now"
-                raise Wrong("", f"{one} {what}; requires_grad is to stay as it was")
+                what = "no longer requires gradients" if name == "weights" else "requires gradients now"
+                raise Wrong("", f"{one} {what}; requires_grad must not change")
     scale, good = expect_tuple("", tuple(answer) if isinstance(answer, list) else answer, "scale", "good_steps")
     expect_is_number("", "scale", scale)
     expect_is_number("", "good_steps", good)

@@ -16,13 +16,13 @@ from labs_helpers.transformer.lab01.checks.place_checkpoints_mistakes import low
 # kept and inside in bytes; real layers have 1 : 20 to 1 : 80.
 RATIOS = ((1, 4), (1, 1), (1, 2), (2, 3), (1, 8), (1, 17), (3, 70), (1, 70), (2, 1), (3, 2), (5, 1), (40, 1))
 GRID = [(layers, *ratio) for layers in range(1, 61) for ratio in RATIOS]
-ALONE = (r"^(Value|Index|ZeroDivision)Error", "with one layer one segment is possible: range(1, layers + 1)")
+ALONE = (r"^(Value|Index|ZeroDivision)Error", "one layer allows one segment: use range(1, layers + 1)")
 ADVICE = "write down the peak for every number of segments, from 1 to `layers`, and find yours among them."
 
 
 def told_sum(case, sizes):
     if sum(sizes) == case.arguments[0]:
-        return (f"returned {sizes}; a segment has 1 layer or more",)
+        return (f"returned {sizes}; a segment needs at least 1 layer",)
     return (f"{sizes} adds up to {sum(sizes)}, not to {case.arguments[0]}",)
 
 
@@ -80,11 +80,11 @@ def _whole_numbers(answer) -> list[int]:
     """Return the answer, a list, tuple or array of whole numbers, as a list."""
     try:
         sizes = np.asarray(answer)
-    except ValueError:  # lists of several lengths in a list
+    except ValueError:  # a list of lists with different lengths
         sizes = np.zeros((0, 0))
     if sizes.ndim != 1:
-        raise Wrong("", f"returned {answer!r:.80}; a list of sizes is asked for")
+        raise Wrong("", f"returned {answer!r:.80}; return a list of sizes")
     if sizes.size and sizes.dtype.kind not in "iu":
-        cause = "a quotient by / is no whole number, one by // is" if sizes.dtype.kind == "f" else ""
-        raise Wrong("", f"returned {answer!r:.80}; sizes are whole numbers", cause=cause)
+        cause = "/ returns a float, // an int" if sizes.dtype.kind == "f" else ""
+        raise Wrong("", f"returned {answer!r:.80}; sizes must be whole numbers", cause=cause)
     return sizes.tolist()

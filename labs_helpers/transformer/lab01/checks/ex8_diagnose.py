@@ -11,8 +11,8 @@ from labs_helpers.transformer.lab01.checks.real_traces import real_traces
 from labs_helpers.transformer.lab01.checks.traces import DIAGNOSE
 
 COLUMNS = ("launches", "µs", "span")
-ERRORS = (  # 99 is the correlation of no launch
-    (r"^KeyError: (99|None)\b", "work whose launch is not in the trace is left out"),
+ERRORS = (  # no launch has correlation 99
+    (r"^KeyError: (99|None)\b", "leave out work whose launch is not in the trace"),
     (r"^KeyError: 'correlation'", 'not every event has a "correlation": the GPU\'s work and the launches do'),
     (r"^KeyError: 'External id'", 'not every event has an "External id"; "correlation" leads to the launch'),
 )
@@ -27,7 +27,7 @@ def told_slow(case, slow):
 def told_why(case, why):
     table, slow, right = case.right
     if why not in ("waits", "works"):
-        return (f'why is {why!r}; "waits" or "works" is asked for, in these words',)
+        return (f'why is {why!r}; return "waits" or "works", spelled exactly like this',)
     return (f"why is {why!r}, expected {right!r}: of its {table[slow][2]:g} µs {slow} works {table[slow][1]:g}",)
 
 

@@ -27,7 +27,7 @@ PARTS = [
     Part(itemgetter(0), mistakes.flops, lambda case, found: told(case, "flops", found, 0), isclose),
     Part(itemgetter(1), mistakes.share, lambda case, found: told(case, "flops is right, share", found, 1), isclose),
 ]
-ADVICE = "write down the shape of each matrix in one layer, and hold each line of your sum against it."
+ADVICE = "write down the shape of each matrix in one layer, and compare each line of your sum with it."
 
 
 @exercise("01/9", "FLOPs per token, and MFU", points=25, minutes=25, reference=exercises.mfu)

@@ -10,11 +10,11 @@ from labs_helpers.transformer.counts import flops_per_token, parameters
 
 GROUPED = "k and v have kv_heads heads: their matrices are W × (kv_heads · W / heads)"
 ALL_HEADS = "q and attention's output have all heads: each of their matrices is W × W"
-PASSES = "forward and backward make three times the forward pass: for each of its products the backward pass has two"
+PASSES = "forward and backward are three times the forward pass: the backward pass computes two products for each"
 SEEN = "a token attends to itself and to those before it: (length + 1) / 2 tokens on average"
-EVERY_HEAD = "each of the `heads` queries' heads has scores of its own: together the heads are W wide"
+EVERY_HEAD = "each of the `heads` query heads has its own scores: together they are W wide"
 RULE = "6 FLOPs per parameter leave out the scores, and count norms and an embedding that multiplies nothing"
-PER_TOKEN = "FLOPs per token are asked for, not those of a sequence"
+PER_TOKEN = "return FLOPs per token, not per sequence"
 
 
 def right(config: TransformerConfig, length: int, tokens_per_s: float, peak: float) -> tuple[float, float]:
@@ -35,7 +35,7 @@ def parts(config: TransformerConfig, length: int) -> dict[str, Any]:
         "scores": 2 * W * (length + 1) / 2,
         "mlp": 3 * W * config.hidden,
         "logits": config.vocabulary * W,
-        "besides": 0,  # what is counted and should not be
+        "besides": 0,  # FLOPs that should not count
     }
 
 
@@ -49,13 +49,13 @@ def flops(config: TransformerConfig, length: int, tokens_per_s: float, peak: flo
     embedding, norms = config.vocabulary * W, parameters(config)["norms"]
     for sentence, change in (
         ("a multiplication and its addition are two FLOPs", {"flops": 1}),
-        ("that is the forward pass alone; a training step has a backward pass too", {"passes": 1}),
+        ("this is only the forward pass; a training step has a backward pass too", {"passes": 1}),
         (PASSES, {"passes": 2}),
         (
-            "what is computed again does not count: with the backward pass it is 3 forward passes",
+            "recomputation does not count: forward and backward are 3 forward passes",
             {"passes": 4},
         ),
-        ("each layer has its products", {"layers": 1}),
+        ("every layer has these products", {"layers": 1}),
         (GROUPED, {"kv": 2 * W * W}),
         (GROUPED, {"kv": 2 * W * config.key_value_heads}),
         ("k and v are two products", {"kv": p["kv"] / 2}),
@@ -75,29 +75,29 @@ def flops(config: TransformerConfig, length: int, tokens_per_s: float, peak: flo
         ("the MLP has three matrices: gate, up and down", {"mlp": W * F}),
         *(("F is config.hidden, whatever W is", {"mlp": 3 * W * wide}) for wide in (4 * W, 8 * W / 3, int(8 * W / 3))),
         ("the logits are a product too, with V × W", {"logits": 0}),
-        ("the logits multiply by V × W, tied or not", {"logits": 0 if config.tied else embedding}),
+        ("the logits multiply by V × W, whether tied or not", {"logits": 0 if config.tied else embedding}),
         ("the logits are computed once, not by each layer", {"logits": config.layers * embedding}),
-        ("the embedding looks a row up and multiplies nothing", {"besides": embedding}),
-        ("the embedding multiplies nothing, and norms are no products", {"besides": embedding + norms}),
+        ("the embedding only looks up a row and multiplies nothing", {"besides": embedding}),
+        ("the embedding multiplies nothing, and norms are not products", {"besides": embedding + norms}),
     ):
         yield sentence, total(p | change)
     yield RULE, 6 * sum(parameters(config).values())
     yield RULE, 6 * sum(parameters(config).values()) + 6 * config.layers * p["scores"]
     yield PER_TOKEN, total(p) * length
-    yield "FLOPs are asked for, not GFLOP", total(p) / 1e9
-    yield "the FLOPs of one token are asked for, not of a second", total(p) * tokens_per_s
+    yield "return FLOPs, not GFLOP", total(p) / 1e9
+    yield "return FLOPs per token, not per second", total(p) * tokens_per_s
 
 
 def share(config: TransformerConfig, length: int, tokens_per_s: float, peak: float) -> Candidates:
     of_token, mfu = right(config, length, tokens_per_s, peak)
-    yield "a share from 0 to 1 is asked for, not percent", 100 * mfu
-    yield "it is upside down: the FLOPs of a second come first, the peak is divided by", 1 / mfu
-    yield "the forward pass alone was taken", mfu / 3
-    yield "each token has these FLOPs: times tokens per second", of_token / peak
-    yield "the sequence's tokens are in tokens_per_s already", mfu * length
+    yield "return a share from 0 to 1, not a percentage", 100 * mfu
+    yield "the fraction is upside down: divide the FLOPs per second by the peak", 1 / mfu
+    yield "only the forward pass was counted", mfu / 3
+    yield "these are FLOPs per token: multiply by tokens per second", of_token / peak
+    yield "tokens_per_s already includes the sequence's tokens", mfu * length
     yield "peak is in FLOP/s, not in TFLOP/s", mfu / 1e12
-    yield "the FLOPs per second are to be divided by the peak", of_token * tokens_per_s
+    yield "divide the FLOPs per second by the peak", of_token * tokens_per_s
     yield RULE, 6 * sum(parameters(config).values()) * tokens_per_s / peak
-    yield "it is not cut off", min(1.0, mfu)
+    yield "do not limit it", min(1.0, mfu)
     for digits in (1, 2, 3, 4):
-        yield "a share is not rounded", round(mfu, digits)
+        yield "do not round the share", round(mfu, digits)

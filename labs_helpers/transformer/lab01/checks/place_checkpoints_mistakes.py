@@ -9,9 +9,11 @@ from math import ceil, floor, sqrt
 from labs_helpers.course.verdict import Candidates
 from labs_helpers.transformer.lab01 import exercises
 
-FRACTION = "the root is best among fractions; of whole numbers, where the peak goes in steps, another may be: try each"
-UP = "layers / segments is rounded up: the largest segment counts"
-REST = "what is left over goes to the first segments, a layer each"
+FRACTION = (
+    "the root is the best real number; another whole number may be better, because the peak changes in steps: try each"
+)
+UP = "round layers / segments up: the largest segment counts"
+REST = "give the remaining layers to the first segments, one each"
 
 
 def lowest(layers: int, kept: int, inside: int) -> tuple[int, int, int]:
@@ -25,13 +27,13 @@ def sums(layers: int, kept: int, inside: int) -> Candidates:
     size, larger = divmod(layers, n)
     ends = list(accumulate(exercises.place_checkpoints(layers, kept, inside)))
     for sentence, sizes in (
-        ("what is left over, layers % segments, is lost: as many segments take a layer more", n * [size]),
-        ("every segment is rounded up: only layers % segments of them take a layer more", n * [largest]),
-        ("layers % segments of them take a layer more, not the others", larger * [size] + (n - larger) * [size + 1]),
+        ("the remainder, layers % segments, is lost: give one more layer to that number of segments", n * [size]),
+        ("every segment is rounded up: only layers % segments of them get one more layer", n * [largest]),
+        ("layers % segments of them get one more layer, not the others", larger * [size] + (n - larger) * [size + 1]),
         ("the number of segments and their size are swapped", largest * [n]),
         ("the number of segments and their size were returned, not a list of all sizes", [n, largest]),
-        ("the largest size alone was returned", [largest]),
-        ("one segment is [layers]; [] is none", [] if n == 1 else [layers]),
+        ("only the largest size was returned", [largest]),
+        ("one segment is [layers]; [] contains no segment", [] if n == 1 else [layers]),
         *(
             ("the layers where segments begin or end were returned, not the sizes", places)
             for places in (ends, ends[:-1], [0, *ends], [0, *ends[:-1]])
@@ -59,15 +61,18 @@ def peaks(layers: int, kept: int, inside: int) -> Candidates:
     def right(n: int) -> int:
         return n * kept + of(n) * inside
 
-    yield "it is one segment, as if `inside` did not count: then all layers' activations are there at once", number(1)
-    yield "it is one segment per layer, as if `kept` did not count: then every layer's input stays", number(layers)
+    yield (
+        "you use one segment, as if `inside` did not count: then all layers' activations exist at the same time",
+        number(1),
+    )
+    yield "you use one segment per layer, as if `kept` did not count: then every layer's input is kept", number(layers)
     for n in range(2, 9):
         yield "the number is fixed: it depends on layers, kept and inside", number(n)
         yield "the size is fixed: it depends on layers, kept and inside", size(n)
     root, best_number, best_size = sqrt(layers), sqrt(layers * inside / kept), sqrt(layers * kept / inside)
     for made, best in ((number, best_number), (size, best_size)):
         for whole in (round, floor, ceil):
-            yield "√layers segments are best only where kept and inside are alike", made(whole(root))
+            yield "√layers segments are best only if kept and inside are equal", made(whole(root))
             yield FRACTION, made(whole(best))
             yield "kept and inside are swapped in the root", made(whole(layers / best))
         yield FRACTION, min(made(floor(best)), made(ceil(best)), key=lambda pair: pair[0] * kept + pair[1] * inside)
@@ -81,9 +86,9 @@ def peaks(layers: int, kept: int, inside: int) -> Candidates:
     once = least(lambda n: n * kept + of(n) * (inside + kept))
     yield "a segment's input is kept once, not for each of its layers", once
     larger = least(lambda n: max(n * kept, of(n) * inside))
-    yield "inputs and activations are there at once: their sum counts, not the larger of them", larger
-    yield "of several numbers with the lowest peak the smallest is asked for", least(lambda n: (right(n), -n))
-    yield "it is the number with the highest peak", least(lambda n: -right(n))
+    yield "inputs and activations exist at the same time: take their sum, not the larger of the two", larger
+    yield "of several numbers with the lowest peak, use the smallest", least(lambda n: (right(n), -n))
+    yield "you chose the number with the highest peak", least(lambda n: -right(n))
     yield "the peak may rise and fall again: go on to the last number", number(min(rises, default=layers))
     yield "segments may differ in size: the number need not divide `layers`", least(right, divisors)
     for last in (layers - 1, layers // 2, floor(root)):

@@ -17,7 +17,7 @@ from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.train import next_token_loss
 
-SMALLEST = 3  # of the recorded ones so many, so that an answer that takes its time does not take minutes
+SMALLEST = 3  # the number of recorded traces, small enough that even a slow answer does not take minutes
 
 
 def real_traces() -> Iterator[tuple[str, list[Event]]]:

@@ -8,7 +8,7 @@ GPU_TIME = {
         part step 4+33 #9; op aten::mm 3+23 #1 > launch 8+4 =1 > kernel gemm 12+13; launch 18+3 #1 =2
         > kernel splitk_reduce 28+3; wait 32+21 =3
     """),
-    "copies, listed in no order": trace("""
+    "copies, unordered": trace("""
         wait 66.5 =8
         part step 3+66 #1; kernel elementwise 52+11 #4 =6; kernel elementwise 31+7 #3 =4
         op aten::copy_ 5+9 #2 > copy 6 =1; copy 8 #2 =2; set 10 #2 =3; memcpy 11+13 #2 =1; memcpy 24+2 #2 =2
@@ -43,7 +43,7 @@ GPU_TIME = {
     "nothing on the GPU": trace("""
         op aten::view 2+9 #1; wait 12+14 =1
     """),
-    "two threads, in no order": trace("""
+    "two threads, unordered": trace("""
         wait 61.25+20.5 =8; kernel mul_backward 52.125+32.5 #5 =5
         kernel ncclDevKernel_AllReduce_Sum 36.5+22.25 #6 =6 @20
         op aten::mul 33+6 #5 @2 > launch 35.5 =5 @2; launch 37.75 #6 =6 @2; memset 7.5+0.625 #2 =1
@@ -74,7 +74,7 @@ DIAGNOSE = {
         kernel gemm 89+7 #8 =8; shadow linear 89+7 #7; kernel mean 97+5 #9 =9
         shadow of_another_thread 97+5 #11
     """),
-    "two streams, listed in no order": trace("""
+    "two streams, unordered": trace("""
         kernel gemm_2 22+10 =2 @13; kernel gemm_1 12+38 =1
         part experts 3+15 #1; kernel gemm_3 35+9 =3 @13; launch 5 =1; launch 8 =2; wait 48+28 =6
         launch 11 =3; shadow experts 12+38 #1; shadow experts 22+22 #1 @13

@@ -4,17 +4,17 @@ import numpy
 
 
 def benchmark(model, synchronize, clock, warmup=3, runs=9):
-    """{"forward": (median, spread), "backward": …, "step": …} of a training step.
+    """Time a training step: return {"forward": (median, spread), "backward": …, "step": …}.
 
-    model.forward() returns a loss, model.backward(loss) takes one that has not been used yet, and
-    model.update() ends a step; each only queues its work and returns. synchronize() waits until all
-    that is queued is done. clock(): the time in seconds. A step is all three, with no wait between.
-    For each phase `warmup` rounds come first that do not count, then `runs` that do.
+    model.forward() returns a loss, model.backward(loss) needs a loss that has not been used yet, and
+    model.update() ends a step. Each only queues its work and returns. synchronize() waits until all
+    queued work is done. clock(): the time in seconds. A step is all three calls without a wait in
+    between. For each phase, run `warmup` rounds that do not count, then `runs` rounds that do.
     median: of a round's time, in ms. spread: (80th − 20th percentile) / median, a share.
     """
     timings = {}
     # 1. A function that times one phase: nothing is queued when the clock starts, and its work is
-    #    done when the clock stops. What a round needs before the phase is run, but not timed.
+    #    done when the clock stops. Calls that must come before the phase run too, but are not timed.
     # 2. warmup + runs rounds, of which the last `runs` count.
     # 3. Median and spread by numpy.quantile, in ms, for each of the three phases; return them.
     ### BEGIN SOLUTION

@@ -1,20 +1,21 @@
-"""Lab 01, exercise 2: from a trace, how many kernels ran and how much of the time the GPU worked."""
+"""Lab 01, exercise 2: from a trace, count kernels and compute the share of time in which the GPU worked."""
 
 
 def gpu_time(events):
-    """(launches, busy, exposed) of a trace: a count, and two shares of its time, from 0 to 1.
+    """Return (launches, busy, exposed) of a trace: a count, and two shares of its time from 0 to 1.
 
     events: dicts with "ph", in any order; leave the list as it is. Those with "ph" == "X" took
-    time, and have "cat", "name", "ts" (the start) and "dur", both in µs; the others are labels and
-    arrows. The GPU's work has the categories "kernel", "gpu_memcpy" and "gpu_memset"; kernels whose
-    name begins with "nccl" communicate. All else was on the CPU, or is a range drawn over others.
-    The trace's time: from the first event's start to the last one's end, the CPU's too.
-    launches: kernels. busy: the share in which the GPU does anything, on any stream.
+    time and have the keys "cat", "name", "ts" (the start) and "dur", both in µs; the others are
+    labels and arrows. The GPU's work has the categories "kernel", "gpu_memcpy" and "gpu_memset";
+    kernels whose name begins with "nccl" communicate. All other events ran on the CPU, or are ranges
+    that only mark others.
+    The trace's time: from the first event's start to the last one's end, including the CPU's events.
+    launches: the number of kernels. busy: the share in which the GPU works on any stream.
     exposed: the share in which it communicates and does nothing else.
     """
     # 1. The intervals (start, end) of the GPU's work, and of that without communication.
-    # 2. The length of a union of intervals: sort them, add what each reaches beyond the others.
-    # 3. busy from the first union; exposed is what the second has less of.
+    # 2. The length of a union of intervals: sort them; add the part that no earlier one covers.
+    # 3. busy is the first union's share; exposed is the difference between the two.
     ### BEGIN SOLUTION
 
     def covered(part):

@@ -1,26 +1,26 @@
-"""Lab 01, exercise 4: what limits an operation of a trace."""
+"""Lab 01, exercise 4: find what limits an operation of a trace."""
 
 import math
 
 
 def bound_by(operation, us, peak, bandwidth):
-    """(bound, share): "bytes", "FLOPs" or "neither", and the share of that roof it reached.
+    """Return (bound, share): "bytes", "FLOPs" or "neither", and the share of that roof it reached.
 
     operation: an event of category "cpu_op"; us: its GPU time in µs; peak: FLOP/s; bandwidth:
-    bytes/s. operation["args"] has "Input Dims", each input's shape, and "Input type", in the same
-    order. Inputs are those with a shape that is not [] and a type that ITEMSIZE has (bytes per
-    element); what else stands there (numbers, "Scalar", "TensorList", "") counts nothing.
+    bytes/s. operation["args"] lists each entry's shape in "Input Dims" and its type in "Input
+    type", in the same order. An entry is an input if its shape is not [] and its type is in ITEMSIZE
+    (bytes per element). All others (numbers, "Scalar", "TensorList", "") count nothing.
     Each input is read once. "aten::mm" and "aten::bmm" multiply the first two, (…, M, K) and
     (…, K, N), to (…, M, N) of the first one's type. Every other operation writes one result like
-    its largest input (most elements, of equal ones the one with more bytes per element) and does a
-    FLOP per element of it. With no input left there are 0 bytes and 0 FLOPs.
-    bound: what takes longer at its roof. share: that time / us. It may exceed 1 (caches); where
-    it is below 0.3, bound is "neither": launching or waiting takes the time.
+    its largest input (most elements; if equal, more bytes per element) and does one FLOP per element
+    of the result. Without inputs, bytes and FLOPs are 0.
+    bound: whichever takes longer at its roof. share: that time / us. It may exceed 1 (caches). If it
+    is below 0.3, bound is "neither": launching or waiting takes the time.
     """
     ITEMSIZE = {"double": 8, "long int": 8, "float": 4, "int": 4, "c10::BFloat16": 2,
                 "c10::Half": 2, "bool": 1}
     # 1. Elements and bytes of each input.
-    # 2. FLOPs, and bytes with the result's: for a product, and for all others.
+    # 2. FLOPs, and bytes including the result's, for a product and for all other operations.
     # 3. The time of each at its roof, the longer one as a share of `us`.
     ### BEGIN SOLUTION
     shapes, types = operation["args"]["Input Dims"], operation["args"]["Input type"]

@@ -1,24 +1,24 @@
-"""Lab 01, exercise 5: the memory that a training step needs, from the model's shape alone."""
+"""Lab 01, exercise 5: forecast the memory of a training step from the model's shape."""
 
 
 def peak_bytes(config, batch, length, itemsize=2):
-    """The most bytes alive in a training step with plain attention and AdamW.
+    """Return the most bytes alive in a training step with plain attention and AdamW.
 
     The forecast may differ by 10% from what PyTorch allocates at the peak.
     config: vocabulary V, layers, width W, heads H, hidden F, tied; as many kv_heads as heads.
-    Parameters, gradients, AdamW's two moments and activations have `itemsize` bytes an element (2:
-    bfloat16, 4: float32); what the table above marks float32 has 4 in any case. Parameters and
-    moments are always there. With them, the peak is at one of three points of the step:
-    - The backward pass begins, in the loss's softmax: all that the forward pass keeps is there, and
-      two gradients as large as the log-softmax, float32 too. No parameter has a gradient yet.
-    - It is in the last layer's softmax: gone are the log-softmax, the last norm's tensors and what
-      the table has below that layer's float32 probabilities. Two gradients as large as these
-      stand there, float32 too; the parameters that have a gradient by then may be left out.
+    Parameters, gradients, AdamW's two moments and activations take `itemsize` bytes per element (2:
+    bfloat16, 4: float32); tensors that the table above marks float32 always take 4. Parameters and
+    moments are always in memory. The peak is at one of three points of the step, which add:
+    - The backward pass begins, in the loss's softmax: all activations that the forward pass keeps, and
+      two gradients as large as the log-softmax, also float32. No parameter has a gradient yet.
+    - It reaches the last layer's softmax: the log-softmax, the last norm's tensors and the tensors
+      below that layer's float32 probabilities in the table are freed. Two gradients as large as
+      these probabilities are added, also float32. You may ignore gradients of parameters.
     - The update: no activations, all gradients, and a temporary as large as all parameters.
     """
     tokens = batch * length
     # 1. Parameters: embedding, per layer four W × W, three W × F and two norms, the last norm, and
-    #    an output where it is not tied.
+    #    an output if it is not tied.
     # 2. What a layer keeps, from the table: down to the probabilities, and below them.
     # 3. What is kept once, the three points, and the largest of them.
     ### BEGIN SOLUTION

@@ -1,14 +1,14 @@
-"""Lab 01, exercise 7: where to put the checkpoints."""
+"""Lab 01, exercise 7: choose where to put the checkpoints."""
 
 
 def place_checkpoints(layers, kept, inside):
-    """The sizes of the segments to checkpoint, such as [4, 4, 4]: they add up to `layers`.
+    """Return the sizes of the segments to checkpoint, such as [4, 4, 4]; they add up to `layers`.
 
-    The forward pass keeps of each segment its input, `kept` bytes, and throws away what its layers
-    make of it. The backward pass goes from the last segment to the first and computes each again:
-    then its layers' activations are there, `inside` bytes each, beside the segments' inputs.
-    The sizes are those with the lowest peak, segments · kept + largest size · inside; of several
-    with that peak, any with the fewest segments.
+    The forward pass keeps each segment's input, `kept` bytes, and discards its layers' activations.
+    The backward pass goes from the last segment to the first and recomputes each one. Memory then
+    holds its layers' activations, `inside` bytes each, and all segments' inputs. Minimize this
+    peak, segments · kept + largest size · inside. If several choices reach the minimum, return any
+    with the fewest segments.
     """
     # 1. The peak for a number of segments, whose sizes are as equal as possible.
     # 2. The best number, from 1 to `layers`.

@@ -1,8 +1,8 @@
-"""Lab 01, exercise 9: the FLOPs of a training step per token, and the share of the GPU's peak that they make up."""
+"""Lab 01, exercise 9: count the FLOPs per token of a training step, and compute the MFU."""
 
 
 def mfu(config, length, tokens_per_s, peak):
-    """(flops, share): FLOPs per token of a training step, and the MFU, from 0 to 1.
+    """Return (flops, share): FLOPs per token of a training step, and the MFU from 0 to 1.
 
     config: vocabulary V, layers, width W, heads, kv_heads, hidden F, tied; a head is W / heads
     wide. length: tokens in a sequence. peak: in FLOP/s.
@@ -12,7 +12,7 @@ def mfu(config, length, tokens_per_s, peak):
     attends to itself and to the tokens before it: count their mean over the sequence. The
     embedding only looks rows up; norms, softmax, rotary embedding and optimizer are no products.
     A multiplication and its addition are two FLOPs. For each product of the forward pass, the
-    backward pass computes two as large. What checkpoints compute again does not count.
+    backward pass computes two as large. Recomputation by checkpoints does not count.
     """
     # 1. One layer's multiplications per token: by its matrices, and for the scores.
     # 2. All layers and the logits, two FLOPs each; forward and backward.

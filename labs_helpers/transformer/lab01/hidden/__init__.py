@@ -42,14 +42,14 @@ UPDATES: tuple[tuple[int, int, float, float, int | None, float], ...] = (
     (2, 0, 1.0, 0.01, 1, torch.nan),
     (1, 0, 2.0**16, 0.1, None, 0.0),
     (3, 2, 2.0**8, 0.05, None, 0.0),
-    (100, 1, 2.0**17, 300.0, None, 0.0),  # a gradient divided by the scale is less than float16 holds
+    (100, 1, 2.0**17, 300.0, None, 0.0),  # a gradient divided by the scale underflows in float16
     (100, 1, 2.0**20, 0.4, 2, 4e4),  # each is finite in float16, their sum is not
 )
 
 
 @hidden("01/1")
 def benchmark(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
-    # How late a wait returns repeats after a prime number of them, of which `runs` is a multiple: then it does not
+    # The delays of waits repeat after a prime number of waits, of which `runs` is a multiple. Thus it does not
     # matter how often an answer waits.
     for prime, times in ((11, 2), (17, 1), (13, 2)):
         warmup = int(draw.integers(1, 5))
@@ -57,12 +57,12 @@ def benchmark(function: Callable[..., Any], draw: np.random.Generator) -> Iterat
         compile_us, late_us = draw.integers(2000, 40_000, warmup), draw.integers(1, 900, prime)
         gpu = PracticeGPU(**phases, compile_us=compile_us.tolist(), late_us=late_us.tolist())
         found = function(gpu, gpu.synchronize, gpu.clock, warmup, prime * times)
-        for name in ("forward", "backward", "step"):  # as float32: an answer may have computed in that
+        for name in ("forward", "backward", "step"):  # compared as float32, in which an answer may have computed
             yield [torch.tensor(float(number)) for number in found[name]]
 
 
 def asked(function: Callable[..., Any], events: list[Event]) -> Any:
-    """What it says of a trace, and the trace as it is afterwards."""
+    """Return the answer for a trace, and the trace after the call."""
     given = copy.deepcopy(events)
     found = function(given)
     return found, given == events
@@ -72,7 +72,7 @@ def asked(function: Callable[..., Any], events: list[Event]) -> Any:
 def gpu_time(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
     for number in range(8):
         events = drawn_trace(draw)
-        if number > 5:  # nothing but communication, and nothing at all
+        if number > 5:  # only communication, and no event
             left = ("nccl", "none")[number - 6]
             events = [e for e in events if e.get("cat") not in GPU_WORK or e["name"].startswith(left)]
         (launches, *shares), unchanged = asked(function, events)
@@ -89,9 +89,9 @@ def bound_by(function: Callable[..., Any], draw: np.random.Generator) -> Iterato
             M, K, N = (int(2 ** draw.uniform(1, 9)) for _ in range(3))
             batch = draw.integers(2, 9, int(name == "aten::bmm")).tolist()
             shapes, kinds = [[*batch, M, K], [*batch, K, N]], 2 * [str(draw.choice(("float", "c10::Half")))]
-        elif draw.random() < 0.5:  # as many elements in another order, or some more
+        elif draw.random() < 0.5:  # the same number of elements in another order, or a few more
             shapes = [[*draw.permutation(shapes[0]).tolist(), int(draw.integers(1, 3))] for _ in kinds]
-        at_roof = 1e6 * sum(4.0 * float(np.prod(shape)) for shape in shapes)  # of a bandwidth of 1
+        at_roof = 1e6 * sum(4.0 * float(np.prod(shape)) for shape in shapes)  # relative to a bandwidth of 1
         for kind in draw.choice(("Scalar", "", "float", "TensorList"), int(draw.integers(0, 3))):
             shapes, kinds = [*shapes, [[4, 9], [7, 9]] if kind == "TensorList" else []], [*kinds, str(kind)]
         args = {"External id": 3, "Input Dims": shapes, "Input type": kinds}
@@ -123,7 +123,7 @@ def scaled_update(function: Callable[..., Any], draw: np.random.Generator) -> It
         memory = [tensor.data_ptr() for tensor in (*weights, *master)]
         for step in range(4):
             before = [tensor.double() for tensor in master]
-            # Each element moves by a fortieth of a master's size or so, so that the step itself can be compared.
+            # Each element changes by about a fortieth of a master's size, so that the step itself can be compared.
             size = min(0.0125 * scale / lr, 8000.0)
             gradients = [(size * normal(draw, *shape)).half() for shape in shapes]
             if step == 1 and index is not None:

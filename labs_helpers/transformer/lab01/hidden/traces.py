@@ -32,7 +32,7 @@ class Recorder:
     def __init__(self, draw: np.random.Generator):
         self.draw, self.events = draw, [dict(label) for label in LABELS]
         self.ids, self._correlations = count(int(draw.integers(1, 50))), count(int(draw.integers(1, 50)))
-        self._free = dict.fromkeys((7, 13, 20, 21), 0.0)  # when each stream has run all that it was given
+        self._free = dict.fromkeys((7, 13, 20, 21), 0.0)  # when each stream finishes its queued work
 
     def some(self, low: float, high: float) -> float:
         return int(self.draw.integers(int(8 * low), int(8 * high))) / 8
@@ -100,7 +100,7 @@ def drawn_trace(draw: np.random.Generator) -> list[Event]:
 
 
 def half_waiting(draw: np.random.Generator) -> list[Event]:
-    """Add a part whose work takes exactly half of its time. It launches as it begins; others launch as it ends."""
+    """Return a trace in which a part works for exactly half of its span, with launches at its start and at its end."""
     to, busy = Recorder(draw), int(draw.integers(20, 90)) / 8
     to.event("user_annotation", "mask", 1.0, 50.0, 1, External_id=1)
     for number, (launched, at) in enumerate(((1.0, 10.0), (9.0, 10.0 + 3 * busy), (51.0, 60.0 + 5 * busy))):

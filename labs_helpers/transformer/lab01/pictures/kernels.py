@@ -97,10 +97,10 @@ def _name_above(ax: Axes, y: int, places: pandas.Series) -> None:
 
 @beside_yours("transformer")
 def draw_counters(frame: pandas.DataFrame, copy_bandwidth: float | None = None) -> Figure:
-    """Draw what each kernel of `counters.py` read, wrote and computed, over the prediction (outlined), and the share of
-    a copy's bandwidth that it reached.
+    """Draw the bytes and FLOPs that each kernel of `counters.py` moved and computed, over the prediction (outlined),
+    and the share of a copy's bandwidth that it reached.
 
-    copy_bandwidth: bytes per second, by default the datasheet's. A figure without records says so.
+    copy_bandwidth: bytes per second, by default the datasheet's. Without records, the figure says so.
     """
     rows = frame[frame["kind"] == "counters"] if "kind" in frame else frame[:0]
     if rows.empty:

@@ -1,4 +1,4 @@
-"""Draw how a timing goes wrong: what several methods measure for the same step."""
+"""Draw how a timing goes wrong: the results of several methods for the same step."""
 
 from __future__ import annotations
 

@@ -6,13 +6,13 @@ from labs_helpers.collectives.chunks import chunk_bounds
 
 
 def recursive_halving(comm, data, op):
-    """Leaves chunk r of `data` reduced over all ranks on rank r, in log2(size) steps.
+    """Reduce `data` over all ranks, in place, and leave chunk r on rank r, in log2(size) steps.
 
-    As ring_reduce_scatter, in place, but size is a power of two ≥ 1. In the first step each rank
-    exchanges half of the vector with the rank size / 2 away, in the next a quarter with the rank
-    size / 4 away, and so on: as many bytes as round the ring, in fewer messages.
+    The arguments are as in ring_reduce_scatter, but size is a power of two ≥ 1. In the first step
+    each rank exchanges half of the vector with the rank size / 2 away, in the next step a quarter
+    with the rank size / 4 away, and so on. It sends the same bytes as the ring in fewer messages.
     """
-    # The whole function is yours. Which half is yours to keep, and which does your partner want?
+    # Write the whole function. Which half do you keep, and which does your partner want?
     ### BEGIN SOLUTION
     rank, bounds = comm.rank, chunk_bounds(len(data), comm.size)
     first, distance = 0, comm.size // 2  # the chunks first … first + 2·distance − 1 are still mine

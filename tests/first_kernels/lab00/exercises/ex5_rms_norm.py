@@ -8,9 +8,9 @@ import triton.language as tl
 @triton.jit
 def rms_norm_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn, eps,
                     BLOCK: tl.constexpr):
-    """Program i normalises row i: y = x / sqrt(mean(x²) + eps), the mean over its N elements."""
-    # The whole kernel is yours. The mean has to be known before the first element can be written,
-    # so a row longer than BLOCK is read twice. Compute in float32, whatever X's dtype; store in
+    """Program i normalizes row i: y = x / sqrt(mean(x²) + eps), with the mean over its N elements."""
+    # Write the whole kernel. It must know the mean before it can write the first element,
+    # so it reads a row longer than BLOCK twice. Compute in float32 for any dtype of X; store in
     # Y's: y_ptr.dtype.element_ty.
     ### BEGIN SOLUTION
     row = tl.program_id(0)
@@ -29,7 +29,7 @@ def rms_norm_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn,
 
 
 def rms_norm(x, eps=1e-6, BLOCK=128):
-    """Each row divided by its root mean square. Returns (M, N) in x's dtype.
+    """Return each row divided by its root mean square, (M, N) in x's dtype.
 
     x: (M, N), M and N ≥ 1, float16 or float32, any strides.
     """

@@ -1,4 +1,4 @@
-"""What answers to several exercises of lab 07 keep from one call to the next; the second call has to tell it."""
+"""Objects that answers to lab 07 wrongly keep from one call to the next; the second call must reveal it."""
 
 KEPT = "(second|two calls|then mp)(.|\n)*it keeps something from one call to the next"
 

@@ -165,14 +165,18 @@ AT_ONCE = """
 _BUGS = [
     ("no wait at the end", [(STOPS, "            phase(ready)\n")], "the clock stops while the GPU"),
     ("no wait at all", [(READY, READY[:30]), (STOPS, "            phase(ready)\n")], "the clock stops while"),
-    ("no wait before", [(READY, "            ready = prepare()\n")], "queued earlier is counted"),
+    ("no wait before", [(READY, "            ready = prepare()\n")], "the time includes work that was queued"),
     (
         "no wait before in a loop",
         whole(LOOPS.replace("        synchronize()\n        t0", "        t0")),
-        "queued earlier is counted",
+        "the time includes work that was queued",
     ),
-    ("warm-up counted", [("samples[warmup:]", "samples")], "rounds of the warm-up count"),
-    ("no warm-up", [("range(warmup + runs)", "range(runs)"), ("samples[warmup:]", "samples")], "rounds of the warm-up"),
+    ("warm-up counted", [("samples[warmup:]", "samples")], "warm-up rounds count, in which functions are"),
+    (
+        "no warm-up",
+        [("range(warmup + runs)", "range(runs)"), ("samples[warmup:]", "samples")],
+        "warm-up rounds count, in which functions are",
+    ),
     (
         "one warm-up for all",
         whole(
@@ -180,14 +184,14 @@ _BUGS = [
                 "        for _ in range(warmup):\n            work(model.forward() if loss_first else None)\n", ""
             ).replace("    def measure", "    for _ in range(warmup):\n        model.forward()\n\n    def measure")
         ),
-        "each phase has its own",
+        "warm-up rounds count, in which functions are",
     ),
     (
         "a round too few to warm up",
         [("range(warmup + runs)", "range(warmup - 1 + runs)"), ("samples[warmup:]", "samples[warmup - 1:]")],
-        "rounds of the warm-up count",
+        "warm-up rounds count, in which functions are",
     ),
-    ("the first rounds", [("samples[warmup:]", "samples[:runs]")], "rounds of the warm-up count"),
+    ("the first rounds", [("samples[warmup:]", "samples[:runs]")], "warm-up rounds count, in which functions are"),
     (
         "runs forgotten",
         [("warmup=3, runs=9):", "warmup=3, runs=9):\n    _, runs = runs, 9")],
@@ -198,7 +202,11 @@ _BUGS = [
         whole(UNTIMED_WARM_UP.replace("times *= 1e3", "times = times[warmup:] * 1e3")),
         "fewer than `runs` rounds",
     ),
-    ("mean", [("return float(median)", "return sum(samples[warmup:]) / runs")], "the mean was taken"),
+    (
+        "mean",
+        [("return float(median)", "return sum(samples[warmup:]) / runs")],
+        "this is the mean",
+    ),
     ("minimum", [("float(median)", "min(samples[warmup:])")], "the fastest round"),
     ("maximum", [("float(median)", "max(samples[warmup:])")], "the slowest round"),
     ("seconds", [("1e3 * (clock() - started)", "clock() - started")], "in seconds, not in ms"),
@@ -206,7 +214,7 @@ _BUGS = [
     (
         "forward in backward",
         [("timed(model.forward, model.backward)", "timed(lambda: None, lambda _: model.backward(model.forward()))")],
-        "forward is timed with it",
+        "it includes forward",
     ),
     (
         "update in backward",
@@ -216,14 +224,14 @@ _BUGS = [
                 "timed(model.forward, lambda loss: (model.backward(loss), model.update()))",
             )
         ],
-        "update is timed with it",
+        "it includes update",
     ),
     (
         "backward in forward",
         [("lambda _: model.forward())", "lambda _: model.backward(model.forward()))")],
-        "backward is timed with it",
+        "it includes backward",
     ),
-    ("forward twice", [(STEP, "        loss = model.forward()\n" + STEP)], "forward is run twice"),
+    ("forward twice", [(STEP, "        loss = model.forward()\n" + STEP)], "it runs forward twice"),
     (
         "forward before the clock",
         [
@@ -232,8 +240,12 @@ _BUGS = [
         ],
         "forward is not timed",
     ),
-    ("no update", [(STEP, "        model.backward(model.forward())\n")], "update is not in it"),
-    ("no backward", [(STEP, "        model.forward()\n        model.update()\n")], "backward is not in it"),
+    ("no update", [(STEP, "        model.backward(model.forward())\n")], "it leaves out update"),
+    (
+        "no backward",
+        [(STEP, "        model.forward()\n        model.update()\n")],
+        "it leaves out backward, and update does",
+    ),
     (
         "update first",
         [(STEP, "        loss = model.forward()\n        model.update()\n        model.backward(loss)\n")],
@@ -242,24 +254,24 @@ _BUGS = [
     (
         "waits in the step",
         [(STEP, SPLIT_STEP.replace("        model.", "        synchronize()\n        model."))],
-        "waits between the phases",
+        "your round waits between its phases, and",
     ),
     (
         "a wait before the update",
         [(STEP, STEP.replace("        model.update", "        synchronize()\n        model.update"))],
-        "waits between the phases",
+        "your round waits between its phases, and",
     ),
     (
         "sum of two phases",
         [(TIMED_STEP, 'timings["step"] = timings["forward"][0] + timings["backward"][0], 0.1')],
         "sum of forward and backward",
     ),
-    ("sum of three phases", [(TIMED_STEP, THREE_SUM)], "it is the sum of phases timed apart"),
-    ("all rounds at once", whole(AT_ONCE), "timed at once"),
+    ("sum of three phases", [(TIMED_STEP, THREE_SUM)], "it is the sum of phases timed separately; in"),
+    ("all rounds at once", whole(AT_ONCE), "all rounds were timed together: without"),
     (
         "clock started once",
         whole(UNTIMED_WARM_UP.replace("start = clock()\n", "start = start if i else clock()\n")),
-        "the clock is started once",
+        "start the clock in each round, not once",
     ),
     (
         "the wait after the clock starts",
@@ -268,7 +280,7 @@ _BUGS = [
                 "synchronize()\n            start = clock()", "start = clock()\n            synchronize()"
             )
         ),
-        "queued earlier is counted",
+        "the time includes work that was queued",
     ),
     (
         "backward as a difference",
@@ -293,7 +305,7 @@ _BUGS = [
     (
         "the spread first",
         [("return float(median), float((p80 - p20) / median)", "return float((p80 - p20) / median), float(median)")],
-        "the spread, which comes second",
+        "it is the spread, which belongs in second",
     ),
     ("spread not divided", [("(p80 - p20) / median", "p80 - p20")], "not divided by the median"),
     ("quarters", [("(0.2, 0.5, 0.8)", "(0.25, 0.5, 0.75)")], "other percentiles"),
@@ -313,14 +325,14 @@ _BUGS = [
     (
         "spread of all",
         [("return float(median)", "p20, p80 = numpy.quantile(samples, (0.2, 0.8))\n        return float(median)")],
-        "rounds of the warm-up",
+        "warm-up rounds count, in which functions are",
     ),
     (
         "standard deviation",
         [("(p80 - p20) / median", "numpy.std(samples[warmup:]) / median")],
         "the standard deviation",
     ),
-    ("percent", [("(p80 - p20) / median", "100 * (p80 - p20) / median")], "a share, not percent"),
+    ("percent", [("(p80 - p20) / median", "100 * (p80 - p20) / median")], "a share, not a percentage"),
     ("a round for the median", [(QUANTILES, INDEX)], r"an even number of rounds, 3 .*(.|\n)*lies between two"),
     (
         "rounds for the percentiles",
@@ -328,13 +340,13 @@ _BUGS = [
             (QUANTILES, INDEX),
             ("return float(median)", "median = numpy.median(samples[warmup:])\n        return float(median)"),
         ],
-        "a percentile lies between two rounds",
+        "a percentile may lie between two rounds: use",
     ),
     ("an error", [("numpy.quantile", "numpy.quantiles")], r"GPU-bound, 3 \+ 11 rounds: AttributeError"),
     (
         "one loss",
         [("timed(model.forward, model.backward)", "timed(lambda loss=model.forward(): loss, model.backward)")],
-        "a loss goes backward once",
+        "a loss can go backward only once: before",
     ),
     (
         "its own clock",

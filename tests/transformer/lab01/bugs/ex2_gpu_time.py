@@ -1,4 +1,4 @@
-"""Exercise 2 of lab 01: what people do wrong with a trace, and other ways that are right."""
+"""Planted bugs of exercise 2, and right answers written differently."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ _BUGS = [
         [(LAUNCHES, 'len({e["name"] for e in work if e["cat"] == "kernel"})')],
         "each name was counted once",
     ),
-    ("copies", [(LAUNCHES, "len(work)")], "copies and memsets are no kernels"),
+    ("copies", [(LAUNCHES, "len(work)")], "copies and memsets are not kernels"),
     ("launches on the CPU", [(LAUNCHES, 'sum(e["name"] == "cudaLaunchKernel" for e in timed)')], "counted on the CPU"),
     (
         "ranges",
@@ -39,16 +39,16 @@ _BUGS = [
     ("no communication", [(LAUNCHES, 'sum(e["cat"] == "kernel" for e in others)')], "communicate are kernels too"),
     ("operations", [(LAUNCHES, 'sum(e["cat"] == "cpu_op" for e in timed)')], "PyTorch's operations were counted"),
     ("everything", [(LAUNCHES, "len(timed)")], "all events were counted"),
-    ("labels", [(' if e["ph"] == "X"', "")], "labels and arrows have none"),
+    ("labels", [(' if e["ph"] == "X"', "")], 'only events with "ph" == "X" have a'),
     # busy: the union
-    ("added up", [(ADDED, "end - start")], "what runs at the same time was added up"),
+    ("added up", [(ADDED, "end - start")], "overlapping work was added up: count it"),
     (
         "added up once each",
         [(ADDED, "end - start"), (SORTED, f"set({SORTED})")],
-        "what runs at the same time was added up",
+        "overlapping work was added up: count it",
     ),
     ("nested", [("max(reached, end)", "end")], "keep the later of the two ends"),
-    ("not sorted", [(SORTED, SORTED.removeprefix("sorted"))], "in no order: sort the intervals"),
+    ("not sorted", [(SORTED, SORTED.removeprefix("sorted"))], "the list is unordered: sort the intervals by"),
     ("dur for end", [(SORTED, 'sorted((e["ts"], e["dur"]) for e in part)')], "dur is a length, not an end"),
     (
         "first to last",
@@ -62,7 +62,7 @@ _BUGS = [
     (
         "ranges",
         [("busy = covered(work)", 'busy = covered(e for e in timed if "gpu" in e["cat"] or e in work)')],
-        "is a range, and does",
+        "a gpu_user_annotation is a range, not work",
     ),
     ("the CPU too", [("busy = covered(work)", "busy = covered(timed)")], "the CPU's events were counted"),
     (
@@ -87,7 +87,11 @@ _BUGS = [
         "from the GPU's first work to its last",
     ),
     ("to the last start", [(LAST, 'max(e["ts"] for e in timed)')], "the largest ts is a start"),
-    ("as listed", [(FIRST, 'timed[0]["ts"]'), (LAST, 'timed[-1]["ts"] + timed[-1]["dur"]')], "the list is in no order"),
+    (
+        "as listed",
+        [(FIRST, 'timed[0]["ts"]'), (LAST, 'timed[-1]["ts"] + timed[-1]["dur"]')],
+        "the list is unordered",
+    ),
     (
         "the last to start",
         [("whole = ", 'last = max(timed, key=lambda e: e["ts"])\n    whole = '), (LAST, 'last["ts"] + last["dur"]')],
@@ -109,25 +113,33 @@ _BUGS = [
             (FIRST, FIRST.replace("timed", "some")),
             (LAST, LAST.replace("timed", "some")),
         ],
-        "every event belongs|not with the GPU's last work",
+        "every event counts|not with the GPU's last work",
     ),
-    ("idle", [(BUSY, "1 - busy / whole,")], "that is the idle share"),
+    ("idle", [(BUSY, "1 - busy / whole,")], "this is the idle share; busy is the rest"),
     ("µs", [(BUSY, "busy,")], "divide by the trace's time"),
-    ("percent", [(BUSY, "100 * busy / whole,")], "not percent"),
+    ("percent", [(BUSY, "100 * busy / whole,")], "return a share from 0 to 1, not a percentage"),
     # exposed
-    ("all of communication", [(EXPOSED, f"{TALK} / whole")], "exposed is what no other work hides"),
-    ("hidden", [(EXPOSED, f"{TALK} / whole - {EXPOSED}")], "communication that is hidden; exposed is the rest"),
+    ("all of communication", [(EXPOSED, f"{TALK} / whole")], "all communication was counted; exposed is"),
+    ("hidden", [(EXPOSED, f"{TALK} / whole - {EXPOSED}")], "this is the hidden communication; exposed is"),
     (
         "copies hide nothing",
         [(EXPOSED, f"(covered(e for e in work if {IS}) - covered(e for e in others if {IS})) / whole")],
-        "copies and memsets are no communication",
+        "copies and memsets are not communication",
     ),
-    ("share of communication", [(EXPOSED, f"(busy - covered(others)) / ({TALK} or 1)")], "not that of communication's"),
-    ("share of the busy time", [(EXPOSED, "(busy - covered(others)) / (busy or 1)")], "not that of the busy time"),
+    (
+        "share of communication",
+        [(EXPOSED, f"(busy - covered(others)) / ({TALK} or 1)")],
+        "return the share of the trace's time, not of",
+    ),
+    (
+        "share of the busy time",
+        [(EXPOSED, "(busy - covered(others)) / (busy or 1)")],
+        "return the share of the trace's time, not of",
+    ),
     (
         "pauses",
         [(EXPOSED, "(1 - covered(others) / whole) * any('nccl' in e['name'] for e in work)")],
-        "is no communication",
+        "a pause, in which the GPU does nothing, is",
     ),
     ("nccl anywhere", [('not e["name"].startswith("nccl")', '"nccl" not in e["name"]')], 'begin with "nccl"'),
     ("NCCL", [('startswith("nccl")', 'startswith("NCCL")')], "no communication was found"),
@@ -142,7 +154,7 @@ _BUGS = [
             ("    launches =", EACH + "    launches ="),
             (EXPOSED, 'sum(e["dur"] for e, o in zip(talk, each) if e["dur"] == o) / whole'),
         ],
-        "hidden in part is exposed in the rest",
+        "communication that is partly hidden is",
     ),
     # what was given
     (
@@ -163,7 +175,7 @@ _BUGS = [
     (
         "less than nothing",
         [("max(0.0, end - max(start, reached))", "end - max(start, reached)")],
-        "adds nothing, and not less",
+        "an interval inside an earlier one adds 0",
     ),
     (
         "the first of none",

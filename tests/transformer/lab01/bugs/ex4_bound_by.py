@@ -1,4 +1,4 @@
-"""Exercise 4 of lab 01: what people do wrong with bytes, FLOPs and their times, and other ways that are right."""
+"""Planted bugs of exercise 4, and right answers written differently."""
 
 from pathlib import Path
 
@@ -35,15 +35,15 @@ _BUGS = [
     (
         "numbers are inputs",
         [(ONLY, "if kind in ITEMSIZE and not isinstance((shape or [0])[0], list)")],
-        r"has the shape \[\] is no input",
+        r"an entry with shape \[\] is not an input and",
     ),
     ("a scalar is in no table", [(ONLY, "if True")], '"Scalar" is not in ITEMSIZE'),
-    ("nothing is left", [(", default=(0, 0)", "")], "where no input is left"),
+    ("nothing is left", [(", default=(0, 0)", "")], "without inputs, bytes and FLOPs are 0: use"),
     ("like the first", [(LARGEST, "flops, itemsize = inputs[0] if inputs else (0, 0)")], "like the largest input"),
     (
         "of equal ones the first",
         [("max(inputs, ", "max(inputs, key=lambda each: each[0], ")],
-        "of equal ones the widest",
+        "the result is like the largest input: the",
     ),
     ("the type of the first", [("flops * itemsize", "flops * (inputs or [(0, 0)])[0][1]")], "like the largest input"),
     ("most bytes", [("max(inputs, ", "max(inputs, key=math.prod, ")], "the most elements"),
@@ -54,28 +54,44 @@ _BUGS = [
             (LARGEST, "flops, itemsize, _ = max(inputs, key=lambda i: (i[0], i[2], i[1]), default=(0, 0, 0))"),
             (MOVED, "sum(elements * itemsize for elements, itemsize, _ in inputs) + written"),
         ],
-        "of equal ones the widest",
+        "the result is like the largest input: the",
     ),
-    ("as all of them", [("flops * itemsize", "sum(count for count, _ in inputs) * itemsize")], "not as all of them"),
+    (
+        "as all of them",
+        [("flops * itemsize", "sum(count for count, _ in inputs) * itemsize")],
+        "one result is written: it is as large as the",
+    ),
     # FLOPs
     ("multiplications alone", [("flops = 2 *", "flops =")], "a product multiplies and adds"),
     ("a multiplication too few", [("M * K * N", "M * (K - 1) * N")], r"are missing\n|are missing$"),
     ("no batch", [("2 * math.prod(batch)", "2")], "every matrix of the batch counts"),
     ("the result has no batch", [("written = math.prod(batch) *", "written =")], "every matrix of the batch counts"),
     ("no K", [("M * K * N", "M * N")], "takes K multiplications"),
-    ("a product is like others", [(PRODUCT, 'operation["name"] == "aten::matmul"')], "FLOPs and a result of its own"),
-    ("bmm is like others", [('("aten::mm", "aten::bmm")', '("aten::mm",)')], "FLOPs and a result of its own"),
+    (
+        "a product is like others",
+        [(PRODUCT, 'operation["name"] == "aten::matmul"')],
+        "for a product, count 2 · M · N · K FLOPs and",
+    ),
+    (
+        "bmm is like others",
+        [('("aten::mm", "aten::bmm")', '("aten::mm",)')],
+        "for a product, count 2 · M · N · K FLOPs and",
+    ),
     (
         "a product's result",
         [("math.prod(batch) * M * N * inputs[0][1]", "math.prod(max(inputs))")],
-        "FLOPs and a result of its own",
+        "for a product, count 2 · M · N · K FLOPs and",
     ),
     (
         "two FLOPs an element",
         [("flops / peak", "flops * (1 if 'mm' in operation['name'] else 2) / peak")],
         "one FLOP per element, not two",
     ),
-    ("no FLOPs", [("flops / peak", "flops * ('mm' in operation['name']) / peak")], "does a FLOP per element of its"),
+    (
+        "no FLOPs",
+        [("flops / peak", "flops * ('mm' in operation['name']) / peak")],
+        "every other operation does one FLOP per",
+    ),
     ("addmm", [(PRODUCT, ADDMM)], "only aten::mm and aten::bmm multiply"),
     ("addmm's matrices", [(PRODUCT, ADDMM), (SHAPES, LAST_TWO)], "only aten::mm and aten::bmm multiply"),
     # times and share
@@ -83,24 +99,28 @@ _BUGS = [
     ("ms", [("1e6 *", "1e3 *")], "us is in µs, not in ms"),
     ("upside down", [(SHARE, "us / max(at_bytes, at_flops, 1e-99)")], "and not us / the roof's time"),
     ("the shorter", [("max(at_bytes", "min(at_bytes")], "the shorter time was taken"),
-    ("bytes alone", [(SHARE, "at_bytes / us")], "FLOPs never decide"),
-    ("FLOPs alone", [(SHARE, "at_flops / us")], "bytes never decide"),
+    ("bytes alone", [(SHARE, "at_bytes / us")], "the result never depends on FLOPs: use the"),
+    ("FLOPs alone", [(SHARE, "at_flops / us")], "the result never depends on bytes: use the"),
     ("added", [(SHARE, "(at_bytes + at_flops) / us")], "the two times were added"),
     (
         "roofs swapped",
         [("moved / bandwidth", "moved / peak"), ("flops / peak", "flops / bandwidth")],
-        "FLOPs go with the peak",
+        "divide FLOPs by the peak, and bytes by the",
     ),
-    ("cut off", [(SHARE, f"min(1.0, {SHARE})")], "it is not cut off"),
-    ("percent", [(SHARE, f"100 * {SHARE}"), ("share < 0.3", "share < 30")], "not percent"),
-    ("no share", [('"neither", share', '"neither", 0.0')], 'also where bound is "neither"'),
-    ("rounded", [(SHARE, f"round({SHARE}, 2)")], "not rounded"),
-    ("whole bytes", [("1e6 * moved / bandwidth", "1e6 * (moved // bandwidth)")], "no // makes a 0"),
+    ("cut off", [(SHARE, f"min(1.0, {SHARE})")], "do not limit it"),
+    ("percent", [(SHARE, f"100 * {SHARE}"), ("share < 0.3", "share < 30")], "return a share, not a percentage"),
+    ("no share", [('"neither", share', '"neither", 0.0')], 'even if bound is "neither"'),
+    ("rounded", [(SHARE, f"round({SHARE}, 2)")], "do not round the share"),
+    (
+        "whole bytes",
+        [("1e6 * moved / bandwidth", "1e6 * (moved // bandwidth)")],
+        "the result never depends on bytes: use the",
+    ),
     # bound
-    ("swapped", [("at_bytes > at_flops", "at_bytes < at_flops")], "the bound is what takes longer"),
+    ("swapped", [("at_bytes > at_flops", "at_bytes < at_flops")], "the bound is whichever takes longer at its"),
     ("never neither", [("share < 0.3", "share < 0")], 'a share below 0.3 is "neither"'),
     ("neither from a half", [("share < 0.3", "share < 0.5")], 'a share of 0.3 or more is not "neither"'),
-    ("other words", [('"bytes" if', '"memory" if')], "in these words"),
+    ("other words", [('"bytes" if', '"memory" if')], 'return "bytes", "FLOPs" or "neither"'),
     # what was given
     (
         "shapes taken out",

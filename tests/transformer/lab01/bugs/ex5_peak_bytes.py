@@ -79,45 +79,51 @@ BUGS = [
         ("5 * itemsize", "4 * itemsize"),
         "two moments per parameter",
     ),
-    _replaced("no temporary", ("5 * itemsize", "4 * itemsize"), "a temporary is there"),
-    _replaced("no update", (", 5 * itemsize * parameters)", ")"), "the update is left out"),
-    _replaced("output tied", (HEAD, "V * W"), "has parameters of its own beside"),
-    _replaced("output not tied", (HEAD, "2 * V * W"), "it is the embedding"),
-    _replaced("the other way round", (HEAD, "V * W * (1 + config.tied)"), "it is the embedding|of its own"),
+    _replaced("no temporary", ("5 * itemsize", "4 * itemsize"), "the update also needs a temporary as large"),
+    _replaced("no update", (", 5 * itemsize * parameters)", ")"), "the update, or its gradients, are left out"),
+    _replaced("output tied", (HEAD, "V * W"), "an output that is not tied adds its own"),
+    _replaced("output not tied", (HEAD, "2 * V * W"), "a tied output is the embedding and adds no"),
+    _replaced("the other way round", (HEAD, "V * W * (1 + config.tied)"), "a tied output is the embedding|its own"),
     _replaced("no embedding", (f" + {HEAD}", ""), "embedding and output have parameters"),
     _replaced("MLP of two", ("3 * W * F", "2 * W * F"), "SwiGLU has three matrices"),
     _replaced("attention of three", ("4 * W * W", "3 * W * W"), "four matrices W × W"),
-    _replaced("one layer's parameters", ("config.layers * (4 *", "(4 *"), "has parameters of its own"),
+    _replaced("one layer's parameters", ("config.layers * (4 *", "(4 *"), "every layer has its own parameters"),
     _replaced(
         "states in float32",
         ("3 * itemsize * parameters", "12 * parameters"),
         ("5 * itemsize", "20"),
-        "gradients and moments have `itemsize`",
+        "parameters, gradients and moments take",
     ),
     _replaced(
         "moments in float32",
         ("3 * itemsize * parameters", "(itemsize + 8) * parameters"),
         ("5 * itemsize", "(3 * itemsize + 8)"),
-        "AdamW's moments have `itemsize` bytes an element here",
+        "AdamW's moments take `itemsize` bytes per element here",
     ),
     _replaced(
         "moments in float32 beside the backward pass",
         ("3 * itemsize * parameters", "(itemsize + 8) * parameters"),
-        "AdamW's moments have `itemsize` bytes an element here",
+        "AdamW's moments take `itemsize` bytes per element here",
     ),
     # what is kept
     _replaced(
         "one layer's activations",
         ("loss = config.layers * layer", "loss = layer"),
         ("(config.layers - 1) * layer + above", "above"),
-        "keeps activations of its own",
+        "every layer keeps its own activations",
     ),
     _replaced("no batch", ("tokens = batch * length", "batch, tokens = 1, length"), "batch is left out"),
-    _replaced("no batch in the scores", (SCORES, "scores = config.heads * length**2"), "each sequence of the batch"),
-    _replaced("all of the batch", (SCORES, "scores = config.heads * tokens**2"), "tokens of one sequence"),
+    _replaced(
+        "no batch in the scores",
+        (SCORES, "scores = config.heads * length**2"),
+        "every sequence of the batch has its own",
+    ),
+    _replaced(
+        "all of the batch", (SCORES, "scores = config.heads * tokens**2"), "only tokens of the same sequence form pairs"
+    ),
     _replaced("L for L²", (SCORES, "scores = batch * config.heads * length"), "the square of the length"),
     _replaced("causal", (SCORES, SCORES + " // 2"), "those that the mask hides"),
-    _replaced("no heads", (SCORES, "scores = batch * length**2"), "each head has probabilities of its own"),
+    _replaced("no heads", (SCORES, "scores = batch * length**2"), "every head has its own probabilities"),
     _replaced("no mask", (" + length**2 + 4 * scores", " + 4 * scores"), "each layer keeps a mask"),
     _replaced("a mask of each", (" + length**2 + 4 * scores", " + scores + 4 * scores"), "serves all heads"),
     _replaced(
@@ -127,12 +133,14 @@ BUGS = [
         "probabilities are float32",
     ),
     _replaced("half of that", (" + 4 * scores", " + itemsize * scores"), (ROUNDED, "rounded = 0"), "probabilities are"),
-    _replaced("nothing rounded", (ROUNDED, "rounded = 0"), "rounded ones are kept"),
+    _replaced("nothing rounded", (ROUNDED, "rounded = 0"), "rounded probabilities are kept in addition"),
     _replaced("always rounded", (ROUNDED, "rounded = itemsize * scores"), "nothing is rounded"),
     _replaced("MLP keeps two", (MLP, "norm + 2 * itemsize * tokens * F"), "four tensors F wide"),
     _replaced("MLP keeps three", (MLP, "norm + 3 * itemsize * tokens * F"), "four tensors F wide"),
     _replaced("W for F", (MLP, "norm + 4 * itemsize * tokens * W"), "F wide, not W"),
-    _replaced("no norms", ("norm = tokens * W * (4 + 2 * itemsize)", "norm = 0"), "what the norms keep"),
+    _replaced(
+        "no norms", ("norm = tokens * W * (4 + 2 * itemsize)", "norm = 0"), "the tensors that norms keep are left out"
+    ),
     _replaced("no q, k, v", ("3 * itemsize * tokens * W", "0"), "q, k and v are kept"),
     # the softmaxes
     _replaced("no gradients of the logits", ("3 * 4 * tokens * V", "4 * tokens * V"), "three tensors as wide as V"),
@@ -189,9 +197,11 @@ BUGS = [
     _replaced(
         "itemsize ignored", ("tokens = batch * length", "tokens = batch * length\n    itemsize = 4"), "itemsize is left"
     ),
-    _replaced("GB", (MAX, MAX + " / 1e9"), "bytes are asked for"),
-    _replaced("MiB", (MAX, MAX + " / 2**20"), "bytes are asked for"),
-    _replaced("norms in itemsize", ("(4 + 2 * itemsize)", "3 * itemsize"), "of a norm three tensors are kept"),
+    _replaced("GB", (MAX, MAX + " / 1e9"), "return bytes"),
+    _replaced("MiB", (MAX, MAX + " / 2**20"), "return bytes"),
+    _replaced(
+        "norms in itemsize", ("(4 + 2 * itemsize)", "3 * itemsize"), "a norm keeps three tensors, each W wide: x"
+    ),
     _replaced("F of LLaMA's", ("config.hidden", "8 * config.width // 3"), "F is config.hidden"),
     _replaced(
         "both softmaxes in itemsize",

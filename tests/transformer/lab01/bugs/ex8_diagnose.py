@@ -1,4 +1,4 @@
-"""Exercise 8 of lab 01: what people do wrong with the parts of a trace, and other ways that are right."""
+"""Planted bugs of exercise 8, and right answers written differently."""
 
 from pathlib import Path
 
@@ -36,21 +36,21 @@ _BUGS = [
     (
         "the kernel's own time",
         [("                if tid ==", '                tid, at = part["tid"], e["ts"]\n                if tid ==')],
-        "runs later than it",
+        "a piece belongs to the part that launched",
     ),
     (
         "the kernel's interval",
         [(MINE, 'e["ts"] < part["ts"] + part["dur"] and part["ts"] < e["ts"] + e["dur"]')],
-        "runs later than it",
+        "a piece belongs to the part that launched",
     ),
     ("its end too", [(INSIDE, INSIDE.replace("at < part", "at <= part"))], r"a part ends at ts \+ dur"),
     ("not its start", [(INSIDE, INSIDE.replace("<= at", "< at"))], "a part begins at ts"),
-    ("no threads", [(MINE, f"tid is not None and {INSIDE}")], "what another thread launches meanwhile"),
+    ("no threads", [(MINE, f"tid is not None and {INSIDE}")], "another thread's launches do not belong to"),
     ("the stream for a thread", [("if tid == part", 'if e["tid"] == part')], "no part has any piece"),
     (
         "the range's shadow",
         [(MINE, "in_shadow(part, e)"), ("    launch = {}\n", IN_SHADOW + "    launch = {}\n")],
-        "a range over the GPU is no proof",
+        "a GPU range does not identify a part's work",
     ),
     (
         "by operations",
@@ -77,7 +77,7 @@ _BUGS = [
         [('launch.get(e["args"].get("correlation"), (None, 0))', 'launch[e["args"]["correlation"]]')],
         "whose launch is not in the trace",
     ),
-    ("labels", [(' if e["ph"] == "X"', "")], "labels and arrows have none"),
+    ("labels", [(' if e["ph"] == "X"', "")], 'only events with "ph" == "X" have a'),
     (
         "no correlation",
         [('e["cat"] == "cuda_runtime" and "correlation" in e["args"]', 'e["cat"] != "kernel"')],
@@ -89,7 +89,7 @@ _BUGS = [
     (
         "empty parts left out",
         [(f"        {BEFORE}", f"        if not pieces:\n            continue\n        {BEFORE}")],
-        "is there too, with zeros",
+        "include parts that launched nothing, with",
     ),
     (
         "operations are parts",
@@ -108,7 +108,7 @@ _BUGS = [
             ("    launch = {}\n", "    launch, early = {}, []\n"),
             (f"if {MINE}", f"if e not in early and {MINE}"),
         ],
-        "a launch may stand behind its kernel",
+        "the list is unordered: a launch may come",
     ),
     (
         "launches of kernels",
@@ -123,7 +123,7 @@ _BUGS = [
     (
         "ranges of both kinds",
         [('part["cat"] != "user_annotation"', '"user_annotation" not in part["cat"]')],
-        "a part is the user_annotation, on the CPU",
+        "a gpu_user_annotation marks the GPU's time",
     ),
     (
         "ranges over the GPU",
@@ -131,26 +131,26 @@ _BUGS = [
             ('part["cat"] != "user_annotation"', 'part["cat"] != "gpu_user_annotation"'),
             (f"if {MINE}", 'if part["ts"] <= e["ts"] < part["ts"] + part["dur"]'),
         ],
-        "a part is the user_annotation, on the CPU",
+        "a gpu_user_annotation marks the GPU's time",
     ),
     # launches, µs, span
-    ("overwritten", [(BEFORE, "before = 0, 0.0, 0.0")], "add to what it has"),
+    ("overwritten", [(BEFORE, "before = 0, 0.0, 0.0")], "a part may occur again: add to its totals"),
     (
         "the first time alone",
         [(BEFORE, f'if part["name"] in parts:\n            continue\n        {BEFORE}')],
-        "add to what it has",
+        "a part may occur again: add to its totals",
     ),
     (
         "mean",
         [("    slow =", MEAN + "    slow =")],
         "not the mean",
     ),
-    ("calls of the runtime", [(COUNT, f"before[0] + {CALLS}")], "some calls of the runtime wait"),
+    ("calls of the runtime", [(COUNT, f"before[0] + {CALLS}")], "count pieces of GPU work as launches: some"),
     ("added up", [(ADDED, "end - start")], "were added up: µs is the length of their union"),
-    ("with pauses", [("before[1] + us", "before[1] + span")], "the pauses between pieces are no work"),
-    ("the CPU's µs", [("before[1] + us", 'before[1] + part["dur"]')], "a part's dur is the CPU's time"),
+    ("with pauses", [("before[1] + us", "before[1] + span")], "pauses between pieces are not work: µs is"),
+    ("the CPU's µs", [("before[1] + us", 'before[1] + part["dur"]')], "a part's dur is CPU time; return GPU time"),
     ("since the launch", [('((e["ts"], e["ts"]', '((at, e["ts"]')], "begins with its own start"),
-    ("ms", [("before[1] + us", "before[1] + us / 1e3")], "as the trace has them"),
+    ("ms", [("before[1] + us", "before[1] + us / 1e3")], "return µs, the trace's unit"),
     (
         "the whole trace",
         [("before[2] + span", 'max(e["ts"] + e["dur"] for e in timed) - min(e["ts"] for e in timed)')],
@@ -160,15 +160,19 @@ _BUGS = [
     (
         "from the launch",
         [(SPAN, 'reached - part["ts"] if pieces else 0.0')],
-        "span begins with the first piece's start on the GPU",
+        "span begins when the first piece starts on",
     ),
     ("without pauses", [("before[2] + span", "before[2] + us")], "the pauses between the pieces belong to the span"),
     (
         "the last to start",
         [(SPAN, "sorted(pieces)[-1][1] - min(pieces)[0] if pieces else 0.0")],
-        "the last end need not be",
+        "the piece that starts last, or is listed",
     ),
-    ("as listed", [(SPAN, "pieces[-1][1] - pieces[0][0] if pieces else 0.0")], "the last end need not be"),
+    (
+        "as listed",
+        [(SPAN, "pieces[-1][1] - pieces[0][0] if pieces else 0.0")],
+        "the piece that starts last, or is listed",
+    ),
     ("to the last start", [(SPAN, "max(pieces)[0] - min(pieces)[0] if pieces else 0.0")], "the largest ts is a start"),
     (
         "all times together",
@@ -177,27 +181,27 @@ _BUGS = [
             (f"        span = {SPAN}\n", TOGETHER),
             ("before[2] + span", "span"),
         ],
-        "span is added up for each of them",
+        "the time between two occurrences of a part",
     ),
     # slow, why
-    ("slow by µs", [(KEY, "parts[name][1]")], "the slowest by µs was taken"),
-    ("slow by launches", [(KEY, "parts[name][0]")], "the most launches was taken"),
-    ("slow by waiting", [(KEY, "parts[name][2] - parts[name][1]")], "waits longest was taken"),
-    ("the fastest", [("slow = max", "slow = min")], "the smallest was taken"),
+    ("slow by µs", [(KEY, "parts[name][1]")], "you chose the largest µs; waits count too"),
+    ("slow by launches", [(KEY, "parts[name][0]")], "you chose the part with the most launches"),
+    ("slow by waiting", [(KEY, "parts[name][2] - parts[name][1]")], "you chose the part that waits longest; slow"),
+    ("the fastest", [("slow = max", "slow = min")], "you chose the smallest; slow is the part"),
     ("the longest name", [("max(parts, key=lambda name: parts[name][2])", "max(parts)")], "the names were compared"),
-    ("upside down", [(WAITS, WAITS.replace("<", ">"))], "less than half of its span, and not more"),
+    ("upside down", [(WAITS, WAITS.replace("<", ">"))], "it waits if its µs are less than half of its"),
     ("half", [(WAITS, WAITS.replace("<", "<="))], "exactly half is not less"),
-    ("any pause", [(WAITS, "parts[slow][1] < parts[slow][2]")], "less than all of it is not enough"),
+    ("any pause", [(WAITS, "parts[slow][1] < parts[slow][2]")], "it waits only if its µs are less than half"),
     (
         "any part",
         [(WAITS, "any(us < span / 2 for _, us, span in parts.values())")],
-        "with the largest span is asked about",
+        "the question is about the part with the",
     ),
-    ("other words", [('"waits" if', '"waiting" if')], "in these words"),
+    ("other words", [('"waits" if', '"waiting" if')], 'return "waits" or "works"'),
     (
         "where the launch ended",
         [('e["tid"], e["ts"]\n', 'e["tid"], e["ts"] + e["dur"]\n')],
-        "its launch began, not where",
+        "a piece belongs to the part in which its",
     ),
     # what was given
     (

@@ -1,4 +1,4 @@
-"""Exercise 9 of lab 01: what people count wrongly in a token's FLOPs, and other ways that are right."""
+"""Planted bugs of exercise 9, and right answers written differently."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ LOGITS = "config.vocabulary * W)"
 
 _BUGS = [
     ("multiplications alone", [("forward = 2 *", "forward =")], "a multiplication and its addition are two FLOPs"),
-    ("forward alone", [("3 * forward", "forward")], "that is the forward pass alone"),
-    ("backward as dear as forward", [("3 * forward", "2 * forward")], "three times the forward pass: for each"),
-    ("computed again", [("3 * forward", "4 * forward")], "what is computed again does not count"),
+    ("forward alone", [("3 * forward", "forward")], "this is only the forward pass; a training"),
+    ("backward as dear as forward", [("3 * forward", "2 * forward")], "forward and backward are three times the"),
+    ("computed again", [("3 * forward", "4 * forward")], "recomputation does not count: forward and"),
     ("no groups", [(KV, "config.width")], "their matrices are W ×"),
     ("q alone in groups", [("2 * W * W +", "W * W + W * kv_width +")], "each of their matrices is W × W"),
     ("a head is one wide", [(KV, "config.kv_heads")], "their matrices are W ×"),
@@ -22,20 +22,28 @@ _BUGS = [
     ("one of two products", [(SCORES, "scores = W * (length + 1) / 2")], "q·kᵀ and p·v are two products"),
     ("all L × L", [(SCORES, "scores = 2 * W * length")], r"\(length \+ 1\) / 2 tokens on average"),
     ("half of L", [(SCORES, "scores = W * length")], r"\(length \+ 1\) / 2 tokens on average"),
-    ("scores of one head", [(SCORES, SCORES + " / config.heads")], "has scores of its own"),
-    ("scores of kv_heads", [(SCORES, "scores = kv_width * (length + 1)")], "has scores of its own"),
-    ("scores of a sequence", [(SCORES, SCORES + " * length")], "not those of a sequence"),
+    ("scores of one head", [(SCORES, SCORES + " / config.heads")], "each of the `heads` query heads has its own"),
+    (
+        "scores of kv_heads",
+        [(SCORES, "scores = kv_width * (length + 1)")],
+        "each of the `heads` query heads has its own",
+    ),
+    ("scores of a sequence", [(SCORES, SCORES + " * length")], "return FLOPs per token, not per sequence"),
     ("an MLP of two", [("3 * W * config.hidden", "2 * W * config.hidden")], "the MLP has three matrices"),
     ("4 W", [("config.hidden", "4 * W")], "F is config.hidden"),
     ("no logits", [(f" + {LOGITS}", ")")], "the logits are a product too"),
     ("logits where not tied", [(LOGITS, LOGITS[:-1] + " * (not config.tied))")], "tied or not"),
-    ("an embedding", [(LOGITS, "2 * config.vocabulary * W)")], "looks a row up"),
-    ("one layer", [("config.layers * (", "(")], "each layer has its products"),
-    ("percent", [("tokens_per_s / peak", "tokens_per_s / peak * 100")], "not percent"),
-    ("upside down", [("flops * tokens_per_s / peak", "peak / (flops * tokens_per_s)")], "it is upside down"),
-    ("of one token", [("flops * tokens_per_s / peak", "flops / peak")], "times tokens per second"),
-    ("forward in the share", [("flops * tokens_per_s", "forward * tokens_per_s")], "the forward pass alone was taken"),
-    ("rounded", [("flops * tokens_per_s / peak", "round(flops * tokens_per_s / peak, 2)")], "not rounded"),
+    ("an embedding", [(LOGITS, "2 * config.vocabulary * W)")], "the embedding only looks up a row and"),
+    ("one layer", [("config.layers * (", "(")], "every layer has these products"),
+    ("percent", [("tokens_per_s / peak", "tokens_per_s / peak * 100")], "return a share from 0 to 1, not a percentage"),
+    (
+        "upside down",
+        [("flops * tokens_per_s / peak", "peak / (flops * tokens_per_s)")],
+        "the fraction is upside down: divide the",
+    ),
+    ("of one token", [("flops * tokens_per_s / peak", "flops / peak")], "these are FLOPs per token: multiply by"),
+    ("forward in the share", [("flops * tokens_per_s", "forward * tokens_per_s")], "only the forward pass was counted"),
+    ("rounded", [("flops * tokens_per_s / peak", "round(flops * tokens_per_s / peak, 2)")], "do not round the share"),
     ("one number", [("return flops, flops", "return flops")], "flops, share"),
 ]
 BUGS = [("mfu", *bug) for bug in _BUGS]

@@ -1,20 +1,21 @@
-"""Lab 01, exercise 8 (transfer): which part of a model is slow, and whether it works or waits."""
+"""Lab 01, exercise 8 (transfer): find the slow part of a model, and decide whether it works or waits."""
 
 
 def diagnose(events):
-    """(parts, slow, why) of a trace with ranges: each part's cost, the slowest, and the reason.
+    """Return (parts, slow, why) of a trace with ranges: each part's cost, the slowest, and the reason.
 
-    events: as in exercise 2. A part is an event of category "user_annotation", by its name; parts
-    are not nested. A kernel, copy or memset belongs to the part that launched it: on the part's own
-    e["tid"] began, from its ts on and before ts + dur, the "cuda_runtime" event with the same
-    e["args"]["correlation"]. What was launched in no part, or has no launch here, is left out.
-    parts: {name: (launches, µs, span)}, each added up over all times the name stands in the trace.
+    events: as in exercise 2. A part is an event of category "user_annotation", with a name; parts
+    are not nested. A kernel, copy or memset belongs to the part that launched it. Its launch is the
+    "cuda_runtime" event with the same e["args"]["correlation"]; the launch must begin on the part's
+    e["tid"], at the part's ts or later and before ts + dur. Leave out work that was launched outside
+    all parts, or whose launch is not in the trace.
+    parts: {name: (launches, µs, span)}, each added up over all occurrences of the name.
     launches: pieces of GPU work; µs: the time in which at least one of them ran; span: from the
-    first piece's start to the last one's end. All are 0 where nothing was launched.
+    first piece's start to the last one's end. All are 0 if the part launched nothing.
     slow: the name with the largest span.
     why: "waits" if its µs are less than half of its span, otherwise "works".
     """
-    # The whole function is yours. Where was the CPU when it launched a piece, and on which thread?
+    # Write the whole function. Where was the CPU when it launched a piece, and on which thread?
     ### BEGIN SOLUTION
     timed = [e for e in events if e["ph"] == "X"]
     launch = {}
