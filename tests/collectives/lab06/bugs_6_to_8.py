@@ -414,13 +414,13 @@ BUGS = [
             ("shared[rank, start:stop]", "shared[0, start:stop]"),
             ("if row != comm.rank:", "if row:"),
         ],
-        "a barrier is missing at the end of a call",
+        "a barrier is missing at the end of the call",
     ),
     ("recursive_halving", "the range stays", [("        first += rank & distance\n", "")], "here it stays"),
     (
         "recursive_halving",
         "compared",
         [("if rank & distance else", "if rank >= distance else")],
-        "rank & distance, no comparison",
+        "test rank & distance, without",
     ),
 ]

@@ -121,8 +121,8 @@ def causes(size: int, length: int, nothing: str):
         yield "the rank's own block is stored in the wrong place: it is block `rank` of recv", own
     for away, cause in (
         (0, "the rank's own block is missing; it needs no message, but it has to be copied"),
-        (1, "a step too few"),
-        (-1, "a step too few"),
+        (1, "one step is missing"),
+        (-1, "one step is missing"),
     ):
         without = exchanged.copy()
         without[ranks, (ranks + away) % size] = np.nan
