@@ -208,9 +208,11 @@ TABLE = Table(
         Claim(
             "works for 72% of the step, at 16 for 94%", lambda: (100 * small(8)["busy"], 16, 100 * small(16)["busy"])
         ),
-        Claim("92 of 1,451 µs", lambda: experts("looped")[2:]),
+        Claim("92 of its 1,451 µs", lambda: experts("looped")[2:]),
         Claim("These 8 waits take only 60 µs", waits_for_counts),
-        Claim("34 pieces in 1.7 ms, not 135 in 5.6", lambda: (*experts("batched")[:2], *experts("looped")[:2])),
+        Claim(
+            "34 pieces in 1.7 ms instead of 135 in 5.6 ms", lambda: (*experts("batched")[:2], *experts("looped")[:2])
+        ),
         Claim("717 of its 773 µs", longest_kernel),
         Claim("are 6% of the bytes, and cost 19%", of_qkv),
         Claim("about 1.3 to 1.4 times as long", slower),

@@ -19,9 +19,7 @@ LATER = "a piece belongs to the part that launched it, but runs later: find wher
 SHADOW = "a gpu_user_annotation marks the GPU's time: a part is the user_annotation on the CPU"
 THREAD = "another thread's launches do not belong to this part: compare the launch's tid with the part's"
 CALLS = "copies, memsets and graphs are launched by other cuda_runtime events than cudaLaunchKernel"
-NOTHING = (
-    "no part has any piece: match the launch by correlation, and compare the launch's tid; a piece's tid is its stream"
-)
+NOTHING = "no part has any piece: find the launch by correlation and compare its tid; a piece's tid is its stream"
 ENDED = "a part ends at ts + dur: work launched at that time or later does not belong to it"
 BEGUN = "a part begins at ts: work launched at that time belongs to it"
 MEET = "a part includes its start but not its end: ts <= at < ts + dur"
@@ -136,10 +134,7 @@ def launches(events: list[Event]) -> Candidates:
     ):
         yield sentence, of_thread(test)
     yield THREAD, of_call(lambda part, call: inside(part, call["ts"]))
-    yield (
-        "a GPU range does not identify a part's work: other work runs during it, and not every part has a range",
-        by(of_shadow),
-    )
+    yield "a GPU range does not identify a part's work: other work may run in it, or it may be missing", by(of_shadow)
     yield "not every piece has an operation: its launch has the same correlation", by(of_operation)
     behind = kept(lambda piece: place[id(call[id(piece)])] < place[id(piece)])
     yield "the list is unordered: a launch may come after its kernel", behind

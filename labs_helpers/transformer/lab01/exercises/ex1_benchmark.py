@@ -6,7 +6,7 @@ import numpy
 def benchmark(model, synchronize, clock, warmup=3, runs=9):
     """Time a training step: return {"forward": (median, spread), "backward": …, "step": …}.
 
-    model.forward() returns a loss, model.backward(loss) needs a loss that has not been used yet, and
+    model.forward() returns a loss, model.backward(loss) needs a loss that was not used before, and
     model.update() ends a step. Each only queues its work and returns. synchronize() waits until all
     queued work is done. clock(): the time in seconds. A step is all three calls without a wait in
     between. For each phase, run `warmup` rounds that do not count, then `runs` rounds that do.
@@ -14,7 +14,7 @@ def benchmark(model, synchronize, clock, warmup=3, runs=9):
     """
     timings = {}
     # 1. A function that times one phase: nothing is queued when the clock starts, and its work is
-    #    done when the clock stops. Calls that must come before the phase run too, but are not timed.
+    #    done when the clock stops. Calls that must come before the phase also run, but untimed.
     # 2. warmup + runs rounds, of which the last `runs` count.
     # 3. Median and spread by numpy.quantile, in ms, for each of the three phases; return them.
     ### BEGIN SOLUTION

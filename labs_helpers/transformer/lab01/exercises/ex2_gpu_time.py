@@ -7,9 +7,9 @@ def gpu_time(events):
     events: dicts with "ph", in any order; leave the list as it is. Those with "ph" == "X" took
     time and have the keys "cat", "name", "ts" (the start) and "dur", both in µs; the others are
     labels and arrows. The GPU's work has the categories "kernel", "gpu_memcpy" and "gpu_memset";
-    kernels whose name begins with "nccl" communicate. All other events ran on the CPU, or are ranges
-    that only mark others.
-    The trace's time: from the first event's start to the last one's end, including the CPU's events.
+    kernels whose name begins with "nccl" communicate. All other events ran on the CPU, or are
+    ranges that only mark others.
+    The trace's time: from the first event's start to the last one's end, including CPU events.
     launches: the number of kernels. busy: the share in which the GPU works on any stream.
     exposed: the share in which it communicates and does nothing else.
     """

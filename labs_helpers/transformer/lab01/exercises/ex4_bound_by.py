@@ -8,14 +8,14 @@ def bound_by(operation, us, peak, bandwidth):
 
     operation: an event of category "cpu_op"; us: its GPU time in µs; peak: FLOP/s; bandwidth:
     bytes/s. operation["args"] lists each entry's shape in "Input Dims" and its type in "Input
-    type", in the same order. An entry is an input if its shape is not [] and its type is in ITEMSIZE
-    (bytes per element). All others (numbers, "Scalar", "TensorList", "") count nothing.
+    type", in the same order. An entry is an input if its shape is not [] and ITEMSIZE (bytes per
+    element) has its type. All others (numbers, "Scalar", "TensorList", "") count nothing.
     Each input is read once. "aten::mm" and "aten::bmm" multiply the first two, (…, M, K) and
     (…, K, N), to (…, M, N) of the first one's type. Every other operation writes one result like
-    its largest input (most elements; if equal, more bytes per element) and does one FLOP per element
-    of the result. Without inputs, bytes and FLOPs are 0.
-    bound: whichever takes longer at its roof. share: that time / us. It may exceed 1 (caches). If it
-    is below 0.3, bound is "neither": launching or waiting takes the time.
+    its largest input (most elements; if equal, more bytes per element) and does one FLOP per
+    element of the result. Without inputs, bytes and FLOPs are 0.
+    bound: whichever takes longer at its roof. share: that time / us. It may exceed 1 (caches).
+    If it is below 0.3, bound is "neither": launching or waiting takes the time.
     """
     ITEMSIZE = {"double": 8, "long int": 8, "float": 4, "int": 4, "c10::BFloat16": 2,
                 "c10::Half": 2, "bool": 1}

@@ -9,8 +9,8 @@ def peak_bytes(config, batch, length, itemsize=2):
     Parameters, gradients, AdamW's two moments and activations take `itemsize` bytes per element (2:
     bfloat16, 4: float32); tensors that the table above marks float32 always take 4. Parameters and
     moments are always in memory. The peak is at one of three points of the step, which add:
-    - The backward pass begins, in the loss's softmax: all activations that the forward pass keeps, and
-      two gradients as large as the log-softmax, also float32. No parameter has a gradient yet.
+    - The backward pass begins, in the loss's softmax: all activations of the forward pass, and two
+      gradients as large as the log-softmax, also float32. No parameter has a gradient yet.
     - It reaches the last layer's softmax: the log-softmax, the last norm's tensors and the tensors
       below that layer's float32 probabilities in the table are freed. Two gradients as large as
       these probabilities are added, also float32. You may ignore gradients of parameters.

@@ -8,7 +8,7 @@ import triton.language as tl
 @triton.jit
 def rms_norm_kernel(x_ptr, y_ptr, N, stride_xm, stride_xn, stride_ym, stride_yn, eps,
                     BLOCK: tl.constexpr):
-    """Program i normalizes row i: y = x / sqrt(mean(x²) + eps), with the mean over its N elements."""
+    """Program i normalizes row i: y = x / sqrt(mean(x²) + eps); the mean is over N elements."""
     # Write the whole kernel. It must know the mean before it can write the first element,
     # so it reads a row longer than BLOCK twice. Compute in float32 for any dtype of X; store in
     # Y's: y_ptr.dtype.element_ty.

@@ -312,7 +312,7 @@ _BUGS = [
     (
         "one list for all phases",
         [("        samples = []\n", ""), ("    timings = {}\n", "    timings = {}\n    samples = []\n")],
-        "backward's median(.|\n)*rounds of the phases before",
+        "backward's median(.|\n)*rounds of earlier phases",
     ),
     ("rounded", [("float(median)", "round(float(median), 2)")], "median is(.|\n)*it is rounded"),
     ("tenths", [("(0.2, 0.5, 0.8)", "(0.1, 0.5, 0.9)")], "other percentiles"),

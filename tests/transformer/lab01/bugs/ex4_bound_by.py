@@ -30,8 +30,8 @@ _BUGS = [
     ("no result", [(f"{MOVED}", MOVED.removesuffix(" + written"))], "the result is written too"),
     ("the result alone", [(MOVED, "written")], "the inputs are read too"),
     ("elements", [("ITEMSIZE[kind])", "1)")], "bytes are elements times itemsize"),
-    ("two bytes everywhere", [("ITEMSIZE[kind])", "2)")], "2 bytes per element were taken everywhere"),
-    ("four bytes everywhere", [("ITEMSIZE[kind])", "4)")], "4 bytes per element were taken everywhere"),
+    ("two bytes everywhere", [("ITEMSIZE[kind])", "2)")], "2 bytes per element are used for every input"),
+    ("four bytes everywhere", [("ITEMSIZE[kind])", "4)")], "4 bytes per element are used for every input"),
     (
         "numbers are inputs",
         [(ONLY, "if kind in ITEMSIZE and not isinstance((shape or [0])[0], list)")],

@@ -190,9 +190,9 @@ BUGS = [
     _replaced("no layers below", ("(config.layers - 1) * layer + above", "above"), "layers below keep all"),
     _replaced("in every layer", ("2 * 4 * scores", "2 * 4 * scores * config.layers"), "one layer's softmax at a time"),
     # the three points, and units
-    _replaced("added up", (MAX, "states + loss + states + softmax + 5 * itemsize * parameters"), "no sum"),
-    _replaced("two added up", (MAX, "states + loss + 2 * 4 * scores"), "no sum"),
-    _replaced("with the update", (MAX, "5 * itemsize * parameters + max(loss, softmax)"), "no sum"),
+    _replaced("added up", (MAX, "states + loss + states + softmax + 5 * itemsize * parameters"), "not the sum"),
+    _replaced("two added up", (MAX, "states + loss + 2 * 4 * scores"), "not the sum"),
+    _replaced("with the update", (MAX, "5 * itemsize * parameters + max(loss, softmax)"), "not the sum"),
     _replaced("the smallest", (MAX, MAX.replace("max(", "min(")), "the largest of the three"),
     _replaced(
         "itemsize ignored", ("tokens = batch * length", "tokens = batch * length\n    itemsize = 4"), "itemsize is left"
@@ -209,7 +209,7 @@ BUGS = [
         ("above + 2 * 4 * scores", "above + 2 * itemsize * scores"),
         "gradients in both softmaxes are float32",
     ),
-    _replaced("nothing", ("return max", "max"), "returned None; a number of bytes"),
+    _replaced("nothing", ("return max", "max"), "returned None; return a number of bytes"),
 ]
 
 DIFFERENT = [

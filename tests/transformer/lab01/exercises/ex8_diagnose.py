@@ -2,13 +2,13 @@
 
 
 def diagnose(events):
-    """Return (parts, slow, why) of a trace with ranges: each part's cost, the slowest, and the reason.
+    """Return (parts, slow, why) of a trace: each part's cost, the slowest part, and the reason.
 
     events: as in exercise 2. A part is an event of category "user_annotation", with a name; parts
     are not nested. A kernel, copy or memset belongs to the part that launched it. Its launch is the
     "cuda_runtime" event with the same e["args"]["correlation"]; the launch must begin on the part's
-    e["tid"], at the part's ts or later and before ts + dur. Leave out work that was launched outside
-    all parts, or whose launch is not in the trace.
+    e["tid"], at the part's ts or later and before ts + dur. Leave out work that was launched
+    outside all parts, or whose launch is not in the trace.
     parts: {name: (launches, µs, span)}, each added up over all occurrences of the name.
     launches: pieces of GPU work; µs: the time in which at least one of them ran; span: from the
     first piece's start to the last one's end. All are 0 if the part launched nothing.
