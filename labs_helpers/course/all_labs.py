@@ -25,7 +25,7 @@ from labs_helpers.course.stub import is_attempted
 from labs_helpers.labs import LABS, Lab
 
 EDITED, WRITTEN = "✎", "…"
-LEGEND = {RIGHT: "right", EDITED: "edited since its ✓", WRITTEN: "written, and not right yet", OPEN: "open"}
+LEGEND = {RIGHT: "right", EDITED: "edited since its ✓", WRITTEN: "written, but not yet right", OPEN: "open"}
 PAGE = Template(
     HEAD
     + """<title>Tile to Cluster: your progress</title>

@@ -25,7 +25,10 @@ from labs_helpers.labs import ROOT
 FILE = "progress.json"
 MINE = ROOT / "my_labs"
 DRIVE = Path("/content/drive/MyDrive")  # where Colab mounts a student's Drive
-ABOUT = "What the course remembers of your labs. It gives no points in grading. Delete this file to forget it."
+ABOUT = (
+    "The course records your progress in the labs here. It does not affect grading. Delete this file to reset "
+    "your progress."
+)
 # Of a `Prediction`.
 FIELDS = {"question": str, "value": (int, float, NoneType), "answer": (int, float, NoneType), "unit": str, "on": str}
 _said: set[str] = set()
@@ -85,7 +88,7 @@ def _change(change: Callable[[dict[str, Any]], None] | None) -> dict[str, Any]:
                 write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", file)
             return kept
     except OSError as error:
-        _say_once(f"! {file} cannot be used ({error.strerror}): each ✓ lasts as long as this kernel.")
+        _say_once(f"! Cannot use {file} ({error.strerror}): each ✓ lasts only as long as this kernel.")
         return new()
 
 
@@ -118,8 +121,13 @@ def read(file: Path) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         aside = file.with_name(f"{file.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}.json")
         os.replace(file, aside)
-        print(wrap(f"! {file.name} was damaged. It is {aside.name} now, and a new one begins. Your answers are in the"))
-        print("  notebooks: Run All brings each ✓ back.")
+        print(
+            wrap(
+                f"! {file.name} was damaged. It was renamed to {aside.name}, and a new one was started. Your "
+                "answers are in the"
+            )
+        )
+        print("  notebooks: Run All restores each ✓.")
         return new()
 
 

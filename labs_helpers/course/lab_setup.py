@@ -56,7 +56,7 @@ def setup(lab: str | int) -> None:
     here = machine.this_machine()
     print(f"Lab {known.number} · ran on {here}")
     if "COLAB_RELEASE_TAG" in os.environ:
-        print(f"Links to files of the course open in JupyterLab; here, find them at {SOURCES}")
+        print(f"Links to files of the course open in JupyterLab; on Colab, find the files at {SOURCES}")
     if here.tensor_core_warning:
         print(here.tensor_core_warning)
 
@@ -110,7 +110,7 @@ def complete_colab() -> None:
         except importlib.metadata.PackageNotFoundError:
             continue
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
-        print(f"Installing {', '.join(map(_name_of, missing))}, once on this machine: about a minute.", flush=True)
+        print(f"Installing {', '.join(map(_name_of, missing))}: about a minute, once per machine.", flush=True)
         constraints.write("\n".join(held))
         constraints.flush()
         run(

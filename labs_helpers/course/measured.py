@@ -23,7 +23,7 @@ def measured_here(measure: Callable[[float], T], instead: Callable[[], T], machi
         return measure(WITHIN_S)
     except (ProcessTimeout, RanksTimeout):
         print(
-            f"{OPEN} This machine was too slow or too busy to measure that within {WITHIN_S:g} s. "
-            f"The lab goes on with what was recorded on {machine}."
+            f"{OPEN} This machine was too slow or too busy to measure that within {WITHIN_S:g} s. The lab "
+            f"continues with the measurement recorded on {machine}."
         )
         return instead()

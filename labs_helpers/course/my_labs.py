@@ -24,7 +24,7 @@ from labs_helpers.labs import NOTEBOOKS, ROOT
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="my_labs", description="Work on your own copies of the labs.")
-    parser.add_argument("--reset", metavar="02/3", help="put the stub of exercise 3 of lab 02 back, and end")
+    parser.add_argument("--reset", metavar="02/3", help="restore the stub of exercise 3 of lab 02, and exit")
     parser.add_argument("--labs", type=Path, default=NOTEBOOKS, help="the labs as shipped")
     parser.add_argument("--to", type=Path, default=ROOT / "my_labs", help="your copies")
     parser.add_argument("--copy-only", action="store_true", help="do not open JupyterLab")
@@ -48,7 +48,7 @@ def open_jupyterlab(folder: Path) -> None:
     """Become JupyterLab, which opens `folder`, with this environment's kernel and programs (mpirun). Its root is the
     folder above, where the sources are that the labs link to."""
     if address := running_at(folder):
-        print(f"JupyterLab runs already: {address}", flush=True)
+        print(f"JupyterLab is already running: {address}", flush=True)
         webbrowser.open(address)
         return
     watch_from_the_start()

@@ -44,8 +44,11 @@ def _place_beside(lab: Path, own: Path) -> str:
     if not newer.exists():
         place(lab, newer)
     elif version_of_copy(newer) != version(lab):
-        return f"{lab.name} has changed again. Rename or delete {newer.name}, an earlier version, to get it"
-    return f"{lab.name} has changed since you copied it. Yours is as it was; the new one is {newer.name}"
+        return (
+            f"{lab.name} has changed again. To get the new version, rename or delete {newer.name}, which is an "
+            "earlier one"
+        )
+    return f"{lab.name} has changed since you copied it. Your copy is untouched; the new version is {newer.name}"
 
 
 def place(lab: Path, target: Path) -> None:
@@ -95,7 +98,7 @@ def read(path: Path) -> NotebookNode:
     try:
         return nbformat.read(path, as_version=4)
     except (ValueError, AttributeError, nbformat.ValidationError) as error:
-        raise ValueError(f"{path} is damaged, it holds no notebook: {error}") from error
+        raise ValueError(f"{path} is damaged and not a readable notebook: {error}") from error
 
 
 def write(notebook: NotebookNode, target: Path) -> None:

@@ -23,8 +23,8 @@ class OwnFolderOnly(AsyncLargeFileManager):
     def _refuse_outside(self, *paths: str) -> None:
         for path in paths:
             if not self._is_inside(path):
-                what = f"{path.strip('/') or 'this folder'} is part of the course, and is shown read-only."
-                raise HTTPError(403, f"{what} Files in {self.own}/ can be changed.")
+                what = f"{path.strip('/') or 'this folder'} is part of the course and read-only."
+                raise HTTPError(403, f"{what} You can change files in {self.own}/.")
 
     def is_writable(self, path: str) -> bool:
         """Whether JupyterLab may save the file, or make files in the folder."""

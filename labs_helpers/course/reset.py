@@ -22,19 +22,19 @@ def reset(which: str, shipped: Path, mine: Path) -> str:
     own = mine / lab.name
     if not own.exists():
         place(lab, own)
-        return f"{own.name} is new, and has every stub"
+        return f"{own.name} is a new copy with all stubs"
     notebook = read(own)
     own_code = put_back(stub, notebook, original)
     checks = [put_back(cell, notebook, original) for cell in original.cells if grade_id(cell) == _check_of(stub)]
     if not own_code and not any(checks):
-        return f"Exercise {which} in {own} is the stub already"
+        return f"Exercise {which} in {own} is already the stub"
     write(notebook, own)
     if not own_code:
-        return f"The check of exercise {which} in {own} is back. Is the lab open in JupyterLab? Reload it from disk"
+        return f"Restored the check of exercise {which} in {own}. If the lab is open in JupyterLab, reload it from disk"
     return (
-        f"Exercise {which} in {own} is the stub again; your old cell is kept below it. "
-        "Is the lab open in JupyterLab? Then: File, Reload Notebook from Disk, and run the stub's cell and the check "
-        "below it; the running notebook still has your old function"
+        f"Exercise {which} in {own} is the stub again; your old cell is kept below it. If the lab is open in "
+        "JupyterLab: File, Reload Notebook from Disk, then run the stub's cell and the check below it; until "
+        "then the running notebook still has your old function"
     )
 
 
@@ -43,7 +43,7 @@ def _find(which: str, shipped: Path) -> tuple[Path, NotebookNode, NotebookNode]:
     numbers = {lab.name[:2]: lab for lab in labs(shipped)}
     lab = numbers.get(number.zfill(2))
     if lab is None:
-        raise ValueError(f"RESET={which}: there is no lab {number!r}. There are: {', '.join(numbers)}")
+        raise ValueError(f"RESET={which}: there is no lab {number!r}. The labs are: {', '.join(numbers)}")
     original = read(lab)
     stubs = {grade_id(cell): cell for cell in original.cells if is_exercise(cell)}
     stub = stubs.get(f"{lab.name[:2]}-{exercise}")
@@ -51,7 +51,7 @@ def _find(which: str, shipped: Path) -> tuple[Path, NotebookNode, NotebookNode]:
         raise ValueError(f"RESET={which}: {gone[0]}")
     if stub is None:
         known = ", ".join(grade.replace("-", "/", 1) for grade in stubs) or "none"
-        raise ValueError(f"RESET={which}: {lab.name} has no such exercise. It has: {known}")
+        raise ValueError(f"RESET={which}: {lab.name} has no such exercise. Its exercises are: {known}")
     return lab, original, stub
 
 

@@ -15,18 +15,18 @@ def reveal(reference, now: bool = False) -> None:
     no exercise's reference. A hand-out may have no references; then it says so.
     """
     if isinstance(reference, Withheld):
-        print(f"{OPEN} The references are not in this hand-out; the hints are.")
+        print(f"{OPEN} This hand-out does not include the references; the hints are there.")
         return
     if isinstance(reference, RetiredExercise):
         print(f"{RETIRED} {reference.exercise}")
         return
     found = [e for e in SCORES.exercises.values() if e.reference is reference]
     if not found:
-        raise ValueError(f"{getattr(reference, '__name__', reference)!r} is no exercise's reference")
+        raise ValueError(f"{getattr(reference, '__name__', reference)!r} is not the reference of an exercise")
     exercise = found[0]
     if SCORES.status.get(exercise.id, OPEN) == OPEN:
         if not now:
-            print(f"{exercise.id} has not been attempted. The hints come first; `now=True` shows the reference.")
+            print(f"{exercise.id} has not been attempted. Read the hints first; `now=True` shows the reference.")
             return
         SCORES.revealed.add(exercise.id)
     _show(f"Reference for {exercise.id} {exercise.title}", cell_of(reference))

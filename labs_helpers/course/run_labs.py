@@ -123,7 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     out = options.out.resolve()
     if out in {path.resolve().parent for path in notebooks}:
-        parser.error(f"--out {options.out} holds the notebooks themselves; name another folder")
+        parser.error(f"--out {options.out} contains the source notebooks; use another folder")
     (out / "figures").mkdir(parents=True, exist_ok=True)
     os.environ["LABS_FIGURES"] = str(out / "figures")
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernel of this environment, not one of the user's

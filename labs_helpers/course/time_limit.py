@@ -130,13 +130,13 @@ def _still_running(thread: int, files: Collection[str], seconds: float) -> str:
     frame = _frame_of(thread)
     while frame is not None and frame.f_code.co_filename not in files:
         frame = frame.f_back
-    where = ", in the check itself and not in your code"
+    where = ", in the check itself, not in your code"
     if frame is not None:
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
         where = f", now in line {frame.f_lineno}: {line}"
     return (
-        f"… still at work after {TELL_AFTER_S:g} s{where}\n"
-        f"  To stop it, interrupt the kernel (■ in the toolbar). The check itself stops it at about {seconds:g} s."
+        f"… still running after {TELL_AFTER_S:g} s{where}\n  To stop it, interrupt the kernel (■ in the toolbar). "
+        f"The check stops it at about {seconds:g} s."
     )
 
 

@@ -186,7 +186,7 @@ def test_a_deleted_exercise_comes_back_where_it_was(folders, which, place):
 def test_a_check_that_was_deleted_or_changed_comes_back_too(folders, which, place):
     shipped, mine = folders
     edit(mine / "02_fused.ipynb", lambda cells: cells.pop(place))
-    assert "The check of exercise" in reset(which, shipped, mine)
+    assert "Restored the check of exercise" in reset(which, shipped, mine)
     assert sources(mine / "02_fused.ipynb") == sources(shipped / "02_fused.ipynb")
     edit(mine / "02_fused.ipynb", lambda cells: cells[place].update(source="pass"))
     edit(mine / "02_fused.ipynb", lambda cells: cells[place - 1].update(source="def mine(): pass"))
@@ -318,7 +318,7 @@ def test_a_second_make_lab_says_the_address_of_the_first(server):
     said = done.stdout.splitlines()[-1]
     assert (
         done.returncode == 0
-        and said.startswith("JupyterLab runs already: http://")
+        and said.startswith("JupyterLab is already running: http://")
         and address.split("token=")[1] in said
     )
     assert len(list((root / ".runtime").glob("jpserver-*.json"))) == 1

@@ -43,7 +43,7 @@ BUGS = [
         "cuts seconds below 1 to 0",
     ),
     ("row_sum", "a block per column", [("range(0, N, BLOCK)", "range(N)")], "one column apart"),
-    ("row_sum", "a block stored", [("tl.sum(total)", "total")], "a block is written to one address"),
+    ("row_sum", "a block stored", [("tl.sum(total)", "total")], "the store writes a block to one address"),
     ("rms_norm", "row 0 for all", [("x_ptr + row * stride_xm", "x_ptr")], "every program reads row 0"),
     (
         "rms_norm",
@@ -91,12 +91,12 @@ BUGS = [
     ),
     ("vector_add", "nothing returned", [("    return z\n", "")], "returned NoneType"),
     ("vector_add", "128 for BLOCK", [(ELEMENTS, ELEMENTS.replace("BLOCK", "128"))], "128 is written as a number"),
-    ("vector_add", "x overwritten", [("z = torch.empty_like(x)", "z = x")], "lies in the memory of x"),
+    ("vector_add", "x overwritten", [("z = torch.empty_like(x)", "z = x")], "shares memory with the argument x"),
     (
         "vector_add",
         "the inputs changed too",
         [("    tl.store(z", "    tl.store(y_ptr + elements, y * 0, mask=exists)\n    tl.store(z")],
-        "y, which was given to you, was changed",
+        "the function changed its argument y",
     ),
     (
         "vector_add",
@@ -110,13 +110,13 @@ BUGS = [
             ("BLOCK=BLOCK)", "BLOCK=BLOCK[0])"),
             ("    tl.store(z", "    tl.store(y_ptr + elements, y * 0, mask=exists)\n    tl.store(z"),
         ],
-        r"given\[1\], which was given to you, was changed",
+        r"the function changed its argument given\[1\]",
     ),
     (
         "vector_add",
         "PyTorch adds into the output",
         [("    return z\n", "    torch.add(x, y, out=z)\n    return z\n")],
-        "beside the kernel the function",
+        "besides launching the kernel, the function",
     ),
     (
         "vector_add",
@@ -212,12 +212,12 @@ BUGS = [
         [("triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N)", "triton.cdiv(M, BLOCK_N), triton.cdiv(N, BLOCK_M)")],
         "the grid divides M by BLOCK_N",
     ),
-    ("transpose_copy", "a view", [("    return y\n", "    return x.t()\n")], "lies in the memory of x"),
+    ("transpose_copy", "a view", [("    return y\n", "    return x.t()\n")], "shares memory with the argument x"),
     (
         "transpose_copy",
         "copied by PyTorch",
         [("    return y\n", "    y.copy_(x.t())\n    return y\n")],
-        "beside the kernel the function",
+        "besides launching the kernel, the function",
     ),
     (
         "transpose_copy",
@@ -297,7 +297,7 @@ BUGS = [
         "row_sum",
         "summed by PyTorch",
         [("    return y\n", "    torch.sum(x, 1, out=y)\n    return y\n")],
-        "beside the kernel the function",
+        "besides launching the kernel, the function",
     ),
     # five_operations
     (

@@ -148,7 +148,7 @@ _BUGS = [
     (
         "sorted in place",
         [("timed = [", 'events.sort(key=lambda e: e.get("ts", 0))\n    timed = [')],
-        "in another order now",
+        "reordered the list",
     ),
     (
         "an end put in",
