@@ -205,10 +205,10 @@ def test_reset_without_a_copy_makes_one(folders):
 @pytest.mark.parametrize(
     "which, listed",
     [
-        ("03/1", "There are: 02"),
-        ("x", "There are: 02"),
-        ("02/9", "It has: 02/1, 02/2"),
-        ("02", "It has: 02/1"),
+        ("03/1", "labs are: 02"),
+        ("x", "labs are: 02"),
+        ("02/9", "exercises are: 02/1, 02/2"),
+        ("02", "exercises are: 02/1"),
     ],
 )
 def test_unknown_exercises_are_answered_with_a_list(folders, which, listed):
@@ -247,7 +247,7 @@ def test_command(folders, capsys):
     shipped, mine = folders
     options = ["--labs", str(shipped), "--to", str(mine)]
     assert my_labs.main([*options, "--copy-only"]) == 0 and f"Your labs are in {mine}" in capsys.readouterr().out
-    assert my_labs.main([*options, "--reset", "02/7"]) == 1 and "It has: 02/1" in capsys.readouterr().err
+    assert my_labs.main([*options, "--reset", "02/7"]) == 1 and "exercises are: 02/1" in capsys.readouterr().err
     assert my_labs.main(["--labs", str(mine / "none"), "--copy-only"]) == 1
     assert "there is no lab" in capsys.readouterr().err
 
