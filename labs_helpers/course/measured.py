@@ -14,10 +14,10 @@ WITHIN_S = 50.0  # below the limit of a cell under nbval, 60 s
 
 
 def measured_here(measure: Callable[[float], T], instead: Callable[[], T], machine: str) -> T:
-    """What measure(seconds) returns, or, where this machine is too slow or too busy, a sentence and instead().
+    """Return measure(seconds) or, if this machine is too slow or too busy, print a sentence and return instead().
 
-    measure: runs what it measures by `launch`, with `seconds` as its time limit. instead: returns what was recorded on
-    `machine`. Any other failure is raised.
+    measure: runs the measurement by `launch` with a time limit of `seconds`. instead: returns the record of `machine`.
+    Any other failure is raised.
     """
     try:
         return measure(WITHIN_S)

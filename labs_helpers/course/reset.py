@@ -1,4 +1,4 @@
-"""Put the stub and the check of one exercise back into a student's copy of a lab, and keep what they replace."""
+"""Restore the stub and the check of one exercise in a student's copy of a lab, and keep the replaced cells."""
 
 from copy import deepcopy
 from datetime import datetime
@@ -12,11 +12,11 @@ from labs_helpers.labs import retired
 
 
 def reset(which: str, shipped: Path, mine: Path) -> str:
-    """Put the stub of exercise `which` ('02/3': exercise 3 of lab 02) back into the copy in `mine`.
+    """Restore the stub of exercise `which` ('02/3': exercise 3 of lab 02) in the copy in `mine`.
 
-    Its old cell stays below the stub, as a raw cell; its check, which comes back too where it was deleted or changed,
-    is as if it had not been run. Returns what was done and what to do next. Raises ValueError, which lists what there
-    is, for an unknown lab or exercise.
+    The old cell stays below the stub, as a raw cell. The check is restored too if it was deleted or changed, and is
+    cleared. Returns a text that says what was done and what to do next. Raises ValueError, which lists the
+    alternatives, for an unknown lab or exercise.
     """
     lab, original, stub = _find(which, shipped)
     own = mine / lab.name
@@ -68,9 +68,9 @@ def _check_of(stub: NotebookNode) -> str:
 
 
 def put_back(stub: NotebookNode, notebook: NotebookNode, original: NotebookNode) -> bool:
-    """Make `stub`, a cell of `original`, the only cell of its name in `notebook`; False if it is already.
+    """Make `stub`, a cell of `original`, the only cell of its name in `notebook`; return False if it already is.
 
-    stub: an exercise's cell, or a check's. A cell that was deleted comes back where it stood.
+    stub: an exercise's cell, or a check's. A deleted cell returns to its old position.
     """
     cells = notebook.cells
     places = [i for i, cell in enumerate(cells) if cell.cell_type == "code" and grade_id(cell) == grade_id(stub)]
@@ -86,7 +86,7 @@ def put_back(stub: NotebookNode, notebook: NotebookNode, original: NotebookNode)
 
 
 def _place_of(stub: NotebookNode, notebook: NotebookNode, original: NotebookNode) -> int:
-    """Behind the nearest cell before `stub` that `notebook` still has; else at its end."""
+    """Return the position after the nearest cell before `stub` that `notebook` still has; otherwise its end."""
     places = {cell.id: i for i, cell in enumerate(notebook.cells)}
     ids = [cell.id for cell in original.cells]
     before = [places[id] for id in ids[: ids.index(stub.id)] if id in places]

@@ -1,4 +1,4 @@
-"""Show a reference: the tested code itself, folded."""
+"""Show a reference, that is, the tested code itself, in a folded block."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from labs_helpers.course.withheld import Withheld
 
 
 def reveal(reference, now: bool = False) -> None:
-    """Shows the source of an exercise's reference, collapsed.
+    """Show the source of an exercise's reference, collapsed.
 
-    Before an attempt it asks for `now=True`, and the summary then says so. ValueError for a function that is
-    no exercise's reference. A hand-out may have no references; then it says so.
+    Before an attempt it requires `now=True`, and the summary then says so. Raises ValueError for a function that is not
+    the reference of an exercise. In a hand-out without references, prints that there is none.
     """
     if isinstance(reference, Withheld):
         print(f"{OPEN} This hand-out does not include the references; the hints are there.")
