@@ -9,7 +9,7 @@ import torch
 
 from labs_helpers.attention import baselines, charts, error_study, study
 from labs_helpers.attention.plain_steps import measure_plain_steps
-from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.prediction import Prediction
 from labs_helpers.course.torch_traffic import TorchTraffic
 from labs_helpers.draw import figures
 from labs_helpers.measure import results

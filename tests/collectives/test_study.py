@@ -17,7 +17,7 @@ from labs_helpers.collectives.race import native_settings, race
 from labs_helpers.collectives.race.arena import LEAST, LINE, Arena
 from labs_helpers.collectives.race.race import SIZES, contender, counts, race_documented
 from labs_helpers.collectives.race.records import compare, costs_of, fastest, middle, table
-from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.prediction import Prediction
 from labs_helpers.draw import figures
 from labs_helpers.launch.mpirun import RanksFailed, mpirun, run_on_ranks
 from labs_helpers.measure import results

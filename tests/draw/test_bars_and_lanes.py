@@ -2,7 +2,7 @@
 
 import pytest
 
-from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.prediction import Prediction
 from labs_helpers.draw import figures
 from labs_helpers.draw.bars import FLOOR, draw_bars, mark_bar, over_floor, predict_bar
 from labs_helpers.draw.lanes import Span, draw_lanes

@@ -4,7 +4,7 @@ import pandas
 import pytest
 import torch
 
-from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.prediction import Prediction
 from labs_helpers.draw import figures
 from labs_helpers.gemm import charts, study
 from labs_helpers.gemm.lab02 import pictures

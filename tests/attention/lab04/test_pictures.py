@@ -7,7 +7,7 @@ import torch
 from labs_helpers.attention.lab04 import exercises, pictures
 from labs_helpers.attention.lab04.time_here import time_here
 from labs_helpers.attention.tile_map import visible
-from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.prediction import Prediction
 from labs_helpers.course.visits import visits
 from labs_helpers.measure.machine import this_machine
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from labs_helpers.collectives.lab06.pictures import draw_bytes, draw_fit
-from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.prediction import Prediction
 from labs_helpers.draw import figures
 
 

@@ -3,7 +3,7 @@
 import pandas
 import pytest
 
-from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.prediction import Prediction
 from labs_helpers.data_parallel import charts
 from labs_helpers.data_parallel.charts.regimes import finding
 from labs_helpers.data_parallel.study.records import links, select

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.prediction import Prediction
 from labs_helpers.data_parallel import charts
 from labs_helpers.data_parallel.planner.accounting import GB, states, total
 from labs_helpers.data_parallel.planner.cluster import Cluster

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.prediction import Prediction
 from labs_helpers.draw import figures
 from labs_helpers.first_kernels.lab00 import in_flight, pictures, stretch, study
 from labs_helpers.first_kernels.lab00.pictures import gpu

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from triton.runtime.errors import OutOfResources
 
-from labs_helpers.course.scoreboard import Prediction
+from labs_helpers.course.prediction import Prediction
 from labs_helpers.course.withheld import Withheld
 from labs_helpers.draw import figures
 from labs_helpers.gemm import Config
