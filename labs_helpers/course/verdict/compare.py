@@ -132,7 +132,7 @@ def _by_factor(got, expected, bound) -> str:
         return ""
     known = {f"1/{n}": 1 / n for n in range(3, 1025)} | {"log2(e)": math.log2(math.e), "1/log2(e)": math.log(2)}
     one = next((f", {text}" for text, c in known.items() if abs(factor / c - 1) < 1e-4), "")
-    return f"every element is {factor:.4g} times what it should be{one}: a factor or a division is missing or too many"
+    return f"every element is {factor:.4g} times the right value{one}: a factor or a division is missing or superfluous"
 
 
 def _in_fewer_bits(found, expected) -> str:
@@ -140,7 +140,10 @@ def _in_fewer_bits(found, expected) -> str:
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
         same, right_too = (torch.equal(x.to(dtype).to(x.dtype), x) for x in (found.detach(), expected))
         if found.element_size() > dtype.itemsize and same and not right_too and found.unique().numel() > 5:
-            return f"every element is a number of {str(dtype)[6:]}: the result was rounded to it before it was stored"
+            return (
+                f"every element is exact in {str(dtype)[6:]}: the result was rounded to that dtype before it was "
+                "stored"
+            )
     return ""
 
 

@@ -37,7 +37,7 @@ def compiled_for(case: str, launch: Launch, target: str, *dtypes: tuple[torch.dt
 def check_compiles(case: str, launch: Launch) -> str:
     """Raise Wrong unless the launch compiles in float16 for a chip other than this one. Return the line to print."""
     (compiled,) = compiled_for(case, launch, "sm_90", (torch.float16, ""))
-    registers = "" if compiled.registers is None else f": {compiled.registers} registers a thread"
+    registers = "" if compiled.registers is None else f": {compiled.registers} registers per thread"
     return f"compiles for sm_90 ({TARGETS['sm_90']}){registers}"
 
 

@@ -33,7 +33,7 @@ def _causes(deadlock: Deadlock):
         return
     other_tag = any(deadlock.other_tag(wait) is not None for wait in waits)
     yield "a message with a different tag has arrived: the tags of both sides must match, in the same order", other_tag
-    less = "a step, a message or a barrier is missing there, or this rank waits for the wrong rank"
+    less = "a step, a message or a barrier is missing there, or the others wait for the wrong rank"
     yield f"the rank that the others wait for has returned too early: {less}", chain[-1].ended
     both = [one for one in ranks if [wait.kind for wait in one.waits] == ["send", "recv"]]
     fit = "senders and receivers do not match: the rank that you send to must receive from you in the same step"

@@ -14,7 +14,7 @@ from labs_helpers.course.verdict.picture import KINDS, NOTHING, Panel, Picture
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 COLUMNS = 8
 NEVER, OTHER = "–", "?"
-LEGEND = f"A letter is one content; {NEVER}: never written, {OTHER}: something else."
+LEGEND = f"Each letter is one content; {NEVER}: never written, {OTHER}: something else."
 SAID = ("right", "not asked for", "wrong")  # the numbers of kinds in these panels
 
 Paths = Mapping[tuple, np.ndarray]
@@ -73,7 +73,7 @@ def compared(name: str, found: Paths, right: Paths, wrong: Sequence[tuple], clos
     if any(len(row) != width for row in kinds):
         return None
     count = sum(SAID.index("wrong") in row for row in kinds)
-    title = f"{count} of {len(ranks)} ranks hold{'s' * (count == 1)} something else than expected"
+    title = f"{count} of {len(ranks)} ranks hold{'s' * (count == 1)} unexpected values"
     more = f" {len(rest) - len(columns)} more columns are not shown." if len(rest) > len(columns) else ""
     return holdings(title, expected, said, kinds, LEGEND + more, "chunk" if len(rest) == 1 else "part")
 

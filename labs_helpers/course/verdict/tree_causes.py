@@ -27,7 +27,7 @@ def scaled(difference: Difference) -> str:
     times = f"{ratios[0]:.4g}"
     if not same or not ratios[0] or times == "1":
         return ""
-    return f"all of it is {times} times what it should be: a factor or a division"
+    return f"every number is {times} times the right value: a factor or a division"
 
 
 def fewer_bits(difference: Difference) -> str:

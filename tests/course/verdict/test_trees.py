@@ -105,8 +105,8 @@ def test_what_is_not_finite_is_like_nothing_but_itself(bad):
 
 def test_one_factor_for_all_is_told_and_other_errors_are_not():
     comparison = Comparison("rank {0}", otherwise=(scaled,))
-    assert "all of it is 3 times what it should be" in said(comparison, [3 * one for one in RANKS], RANKS)
-    assert "times what" not in said(comparison, [3 * RANKS[0], RANKS[1]], RANKS)
+    assert "every number is 3 times the right value" in said(comparison, [3 * one for one in RANKS], RANKS)
+    assert "times the right" not in said(comparison, [3 * RANKS[0], RANKS[1]], RANKS)
 
 
 def test_a_rounding_to_fewer_bits_is_told_where_all_that_is_wrong_is_near():
