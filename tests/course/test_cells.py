@@ -61,7 +61,7 @@ def test_a_cell_that_python_cannot_read_leaves_an_old_function_that_does_not_cou
     assert "✓ 99/1 passed" in run(GOOD, CHECK)
     told = run(GOOD.replace("2 *", "2 2 *"), CHECK)
     assert "✗ 99/1 doubling: the cell above did not run: SyntaxError: invalid syntax" in told
-    assert "line 6: return 2 2 * helper(x)" in told and "`double` is still the one from before" in told
+    assert "line 6: return 2 2 * helper(x)" in told and "`double` is still the previous version" in told
     assert SCORES.status["99/1"] == "✗" and "✓ 99/1 passed" in run(GOOD, CHECK)
 
 
@@ -107,7 +107,7 @@ def test_where_nothing_was_defined_the_check_says_which_cell_to_run(run):
 
 def test_after_a_restart_an_import_that_is_missing_says_what_to_do(run):
     told = run("@triton.jit\ndef kernel(x):\n    pass")
-    assert told.startswith("✗ `triton` is not defined: a cell above") and "Run All Above Selected Cell" in told
+    assert told.startswith("✗ `triton` is not defined. A cell above") and "Run All Above Selected Cell" in told
     assert "each ✓ returns" in " ".join(told.split())
 
 

@@ -89,7 +89,7 @@ def test_half_an_exercise_of_two_functions_says_which_one_is_open(tmp_path, caps
     made = Exercise("06/4", "all-gather, and compose", 10, 15, ring_allreduce, trial)
     assert made(importlib.import_module("half").ring_allreduce) is ring_allreduce
     assert " ".join(capsys.readouterr().out.split()) == (
-        "○ 06/4 all-gather, and compose: `ring_allgather` is written, `ring_allreduce` "
+        "○ 06/4 all-gather, and compose: `ring_allgather` is written; `ring_allreduce` "
         "is still open; the lab goes on with the reference"
     )
     monkeypatch.setattr(SCORES, "status", {})
@@ -138,7 +138,7 @@ def test_a_check_that_is_run_again_alone_does_not_forget_what_it_found(check, ca
         check(wrong)
     capsys.readouterr()
     assert check(double) is double
-    assert capsys.readouterr().out.startswith("✗ 99/1 doubling: `double` is the reference now; run your own cell")
+    assert capsys.readouterr().out.startswith("✗ 99/1 doubling: `double` is bound to the reference; run your own cell")
 
 
 def test_half_an_answer_is_told_what_is_left(check):

@@ -159,7 +159,7 @@ def test_a_damaged_file_is_set_aside_with_a_sentence(run, notebook, capsys, text
 def test_where_nothing_can_be_written_the_lab_goes_on(run, notebook, capsys):  # noqa: F811
     (notebook.parent / kept.FILE).mkdir()  # root may write anywhere, but not into a folder
     said = run(GOOD, CHECK)
-    assert "✓ 99/1 passed" in said and "used (Is a directory)" in said
+    assert "✓ 99/1 passed" in said and "(Is a directory)" in said
     assert "Is a directory" not in run(GOOD, CHECK)
 
 
@@ -180,7 +180,7 @@ def test_the_summary_links_the_cell_with_the_error_and_the_first_open_exercise(r
     assert shown == [f"Continue with {link}."]
     run("1 / 0")
     summary()
-    assert shown[1] == f"The last run ended with an error, in the cell `1 / 0`. Go on with {link}."
+    assert shown[1] == f"The last run stopped with an error in the cell `1 / 0`. Continue with {link}."
 
 
 def test_make_progress_tells_all_labs_without_running_anything(tmp_path, monkeypatch, capsys):

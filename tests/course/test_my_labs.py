@@ -126,7 +126,7 @@ def test_a_new_version_that_was_worked_in_is_not_written_over(folders):
     before = (mine / "02_fused.new.ipynb").read_bytes()
     nbformat.write(lab("Best"), shipped / "02_fused.ipynb")
     (said,) = copy_labs(shipped, mine)
-    assert "Rename or delete 02_fused.new.ipynb" in said
+    assert "rename or delete 02_fused.new.ipynb" in said
     assert (mine / "02_fused.new.ipynb").read_bytes() == before
 
 

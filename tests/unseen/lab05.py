@@ -65,9 +65,9 @@ COUNT = "max(key // BLOCK_N + 1, 0)"
 ANSWERS = [
     Answer("attention_function", "P kept", [(KEPT, "ctx.save_for_backward(q, k, v, o, torch.exp(s - lse[..., None]))"), (SAVED, "q, k, v, o, p = ctx.saved_tensors"), ("            p = " + P + "\n", "")], r"P or the scores are saved; lse is enough to"),
     Answer("attention_function", "the scores kept", [(KEPT, "ctx.save_for_backward(q, k, v, o, lse, s)"), (SAVED, "q, k, v, o, lse, s = ctx.saved_tensors"), (P, "torch.exp(s - lse[..., None])")], r"P or the scores are saved; lse is enough to"),
-    Answer("attention_function", "o and lse swapped", [(SAVED, "q, k, v, lse, o = ctx.saved_tensors")], r"the shapes do not fit, here \(1, 2, 5, 7\) and"),
+    Answer("attention_function", "o and lse swapped", [(SAVED, "q, k, v, lse, o = ctx.saved_tensors")], r"the shapes do not match, here \(1, 2, 5, 7\) and"),
     Answer("attention_function", "dV without the transposition", [("p.mT @ do", "p @ do")], r"the inner sizes of a product differ, here \(2,"),
-    Answer("attention_function", "delta along the queries", [("(o * do).sum(-1, keepdim=True)", "(o * do).sum(-2, keepdim=True)")], r"the shapes do not fit, here \(1, 2, 5, 7\) and"),
+    Answer("attention_function", "delta along the queries", [("(o * do).sum(-1, keepdim=True)", "(o * do).sum(-2, keepdim=True)")], r"the shapes do not match, here \(1, 2, 5, 7\) and"),
     Answer("attention_function", "delta without keepdim", [("sum(-1, keepdim=True)", "sum(-1)")], r"one number per row is combined with a matrix, here \(1, 2,"),
     Answer("attention_function", "plus delta", [("dp - delta", "dp + delta")], "delta is added; subtract it"),
     Answer("attention_function", "delta forgotten", [("p * (dp - delta)", "p * dp")], r"delta is left out: dS = P ∘ \(dP − delta\)"),

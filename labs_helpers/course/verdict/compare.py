@@ -141,8 +141,7 @@ def _in_fewer_bits(found, expected) -> str:
         same, right_too = (torch.equal(x.to(dtype).to(x.dtype), x) for x in (found.detach(), expected))
         if found.element_size() > dtype.itemsize and same and not right_too and found.unique().numel() > 5:
             return (
-                f"every element is exact in {str(dtype)[6:]}: the result was rounded to that dtype before it was "
-                "stored"
+                f"every element is exact in {str(dtype)[6:]}: the result was rounded to that dtype before it was stored"
             )
     return ""
 

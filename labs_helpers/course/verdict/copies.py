@@ -39,7 +39,7 @@ def what_changed(name: str, before, now, entries: list | None = None) -> str:
             return f"the list {name} had {len(before)} entries and has {len(now)} now"
         for i, (old, new) in enumerate(zip(before, now, strict=True)):
             if entries is not None and entries[i] is not new:
-                return f"entry {i} of the list {name} was replaced"
+                return f"the list {name} has a different object at index {i} now"
             if said := what_changed(f"{name}[{i}]", old, new):
                 return said
     elif isinstance(before, np.ndarray | torch.Tensor):

@@ -22,4 +22,4 @@ def expect_order(case: str, parts: tuple, right: tuple, *names: str) -> None:
     """Raise Wrong if `parts`, or their types, are those of `right`, called `names`, in the wrong order."""
     if parts != right and sorted(map(repr, parts)) == sorted(map(repr, right)):
         shown = ", ".join(part.__name__ if isinstance(part, type) else f"{part!r:.40}" for part in parts)
-        raise Wrong(case, f"returned ({shown})", cause=f"the right order is ({', '.join(names)}).")
+        raise Wrong(case, f"returned ({shown})", cause=f"the order is ({', '.join(names)}).")

@@ -112,7 +112,7 @@ BUGS = {
             ],
             "second call overwrites the result of the first one",
         ),
-        ("no shape fits", [("sum(-1, keepdim=True)", "sum(-2, keepdim=True)")], "shapes do not fit, here"),
+        ("no shape fits", [("sum(-1, keepdim=True)", "sum(-2, keepdim=True)")], "shapes do not match, here"),
         (
             "the wrong axis",
             [

@@ -40,7 +40,7 @@ def test_what_has_changed_is_named():
     assert "had 2 entries, and has 1 now" in what_changed("g", tensors, tensors[:1])
     other = [tensors[0], torch.zeros(2)]
     assert what_changed("g", tensors, other) == ""
-    assert "has another object at 1 now" in what_changed("g", tensors, other, tensors)
+    assert "has a different object at index 1 now" in what_changed("g", tensors, other, tensors)
 
 
 def test_comm_world_is_the_practice_ranks_while_they_run():

@@ -53,7 +53,7 @@ BUGS: list = [
         NAME,
         "sorted in place",
         [("    moments =", "    compute.sort()\n    communication.sort()\n    moments =")],
-        "must stay unchanged",
+        "must not change its arguments",
     ),
     (NAME, "one number", [("return communicating, alone", "return alone")], r"expected \(communicating, exposed\)"),
     (

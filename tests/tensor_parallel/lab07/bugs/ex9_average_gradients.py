@@ -214,7 +214,7 @@ BUGS: list = [
             RETURN,
             "for i, part in enumerate(parts):\n    gradients[i] = part.reshape(gradients[i].shape)\nreturn gradients",
         ),
-        r"entry 0 of the list gradients was replaced(.|\n)*build a new list",
+        r"the list gradients has a different object at index 0(.|\n)*build a new list",
     ),
     (
         NAME,

@@ -153,7 +153,7 @@ _BUGS = [
     (
         "an end put in",
         [("busy = covered", '[e.update(end=e["ts"] + e["dur"]) for e in work]\n    busy = covered')],
-        "'end' was not there",
+        "'end' was missing",
     ),
     (
         "kernels and copies apart",
