@@ -36,8 +36,8 @@ def test_what_has_changed_is_named():
     assert what_changed("x", before, np.array([[2.0, np.nan]])) == "x must stay unchanged: x[0, 0] was 1 and is 2 now"
     assert "is (2, 1) now" in what_changed("x", before, before.reshape(2, 1))
     tensors = [torch.tensor(1.0), torch.zeros(2)]
-    assert "g[0] was 1, and is 5 now" in what_changed("g", tensors, [torch.tensor(5.0), tensors[1]])
-    assert "had 2 entries, and has 1 now" in what_changed("g", tensors, tensors[:1])
+    assert "g[0] was 1 and is 5 now" in what_changed("g", tensors, [torch.tensor(5.0), tensors[1]])
+    assert "had 2 entries and has 1 now" in what_changed("g", tensors, tensors[:1])
     other = [tensors[0], torch.zeros(2)]
     assert what_changed("g", tensors, other) == ""
     assert "has a different object at index 1 now" in what_changed("g", tensors, other, tensors)
