@@ -1,1 +1,1 @@
-"""The site: what builds it, its settings, its glossary."""
+"""The course's site: its build, settings and glossary."""

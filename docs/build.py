@@ -1,7 +1,7 @@
 """Build the course's site from its executed notebooks: make site, or python -m docs.build [folder].
 
-The pages are assembled in build/site/pages, laid out like the repository, so that relative links work in both. Sphinx
-makes HTML of them with warnings as errors, and every internal link is followed. Nothing is fetched.
+The pages are assembled in build/site/pages with the repository's folder structure, so that relative links work in both.
+Sphinx turns them into HTML, with warnings as errors, and every internal link is checked. The build uses no network.
 """
 
 import base64
@@ -29,9 +29,9 @@ PAGES, HTML = OUT / "pages", OUT / "html"
 
 
 def build() -> None:
-    """Assemble the pages, build the site, and exit with a sentence per broken link."""
+    """Assemble the pages, build the site, and exit with one sentence per broken link."""
     prepare_triton()
-    from docs.results_page import write_results  # whose charts import kernels
+    from docs.results_page import write_results  # the charts import kernels
 
     for folder in (PAGES, HTML):
         shutil.rmtree(folder, ignore_errors=True)
@@ -50,11 +50,11 @@ def build() -> None:
         sys.exit(status)
     if dead := broken(HTML):
         sys.exit("\n".join(dead))
-    print(f"{HTML / 'index.html'} is built; its links lead somewhere.")
+    print(f"{HTML / 'index.html'} is built; all internal links work.")
 
 
 def write_index(published: dict[str, str], topics: dict[str, str]) -> None:
-    """The README is the first page; below it, unseen, the tables of contents that the sidebar shows."""
+    """Write the first page: the README, followed by the hidden tables of contents that the sidebar shows."""
     text = rewritten((ROOT / "README.md").read_text(), "README.md", published, PAGES)
     parts = {
         "Labs": [f"notebooks/{Path(lab.notebook).stem}" for lab in labs.LABS],
@@ -67,7 +67,8 @@ def write_index(published: dict[str, str], topics: dict[str, str]) -> None:
 
 
 def write_lab(lab: labs.Lab, published: dict[str, str]) -> dict[str, str]:
-    """A lab's notebook without what `reveal` printed. Return each figure's alternative text, by the picture's hash."""
+    """Write a lab's notebook without the output of `reveal`. Return each figure's text alternative, keyed by the
+    picture's hash."""
     notebook = nbformat.read(lab.path, as_version=4)
     alternatives = {}
     for cell in notebook.cells:
@@ -84,7 +85,7 @@ def write_lab(lab: labs.Lab, published: dict[str, str]) -> dict[str, str]:
 
 
 def write_glossary() -> None:
-    """docs/glossary.yaml as a page."""
+    """Write docs/glossary.yaml as a page."""
     lines = ["# Glossary", "", "```{glossary}"]
     for entry in yaml.safe_load((ROOT / "docs/glossary.yaml").read_text()):
         lab = labs.lab(entry["lab"])
@@ -96,13 +97,13 @@ def write_glossary() -> None:
 
 
 def topics() -> list[str]:
-    """The packages of the library that name what is public."""
+    """Return the packages of the library that export public names."""
     found = [module.name for module in pkgutil.iter_modules(labs_helpers.__path__) if module.ispkg]
     return [name for name in found if hasattr(importlib.import_module(f"labs_helpers.{name}"), "__all__")]
 
 
 def write_api(topic: str, package: str) -> None:
-    """A page of a topic's public functions and classes, from their docstrings."""
+    """Write a page with a topic's public functions and classes, from their docstrings."""
     module = importlib.import_module(package)
     lines = [f"# labs_helpers.{topic}", "", module.__doc__.strip(), "", "```{eval-rst}"]
     for name in module.__all__:

@@ -1,4 +1,4 @@
-"""Sphinx's settings; docs/build.py writes the pages that it makes HTML of."""
+"""Sphinx's settings; docs/build.py writes the pages."""
 
 import inspect
 import json
@@ -17,7 +17,9 @@ html_copy_source = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 nb_execution_mode = "off"
-nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]  # the static twin is shown
+nb_mime_priority_overrides = [
+    ("html", "application/vnd.jupyter.widget-view+json", None)
+]  # the static figure is shown instead
 myst_heading_anchors = 4
 autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
@@ -25,7 +27,8 @@ python_maximum_signature_line_length = 88
 
 
 def as_rst(app, what, name, obj, options, lines):
-    """Docstrings are plain text with `code` in single backticks, and their indented parts are code."""
+    """Convert a docstring to reStructuredText: it is plain text with `code` in single backticks, and indented parts
+    are code."""
     text = inspect.cleandoc("\n".join(lines))
     text = re.sub(r"([*|_])", r"\\\1", text)
     text = re.sub(r"`([^`\n]+)`", lambda code: f"``{code[1]}``".replace("\\", ""), text)
@@ -33,7 +36,7 @@ def as_rst(app, what, name, obj, options, lines):
 
 
 def name_pictures(app, document):
-    """The alternative texts that stand in the notebooks' outputs; myst-nb names a picture for the hash of its bytes."""
+    """Add the text alternatives from the notebooks' outputs; myst-nb names each picture by the hash of its bytes."""
     known = json.loads(Path(app.srcdir, "alternatives.json").read_text())
     for image in document.findall(nodes.image):
         image["alt"] = known.get(Path(image["uri"]).stem, image.get("alt", ""))

@@ -1,4 +1,4 @@
-"""Links of the site: those of the repository, rewritten for its pages, and those of its pages, followed."""
+"""Rewrite the repository's links for the site's pages, and check the internal links of the built pages."""
 
 import re
 import shutil
@@ -15,9 +15,11 @@ LINK = re.compile(rf"{CODE}|(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?![a-z]+:|#)([^\
 
 
 def rewritten(text: str, source: str, published: dict[str, str], pages: Path) -> str:
-    """Markdown of the repository's file `source`, in which relative links lead to a page, a copied picture, or GitHub.
+    """Return the Markdown of the repository's file `source`, with relative links to a page, a copied picture, or
+    GitHub.
 
-    published: a file of the repository → its page. Code is left alone. FileNotFoundError for a link to nothing.
+    published: a file of the repository → its page. Code stays unchanged. Raises FileNotFoundError for a link to a
+    missing file.
     """
 
     def follow(link: re.Match) -> str:
@@ -26,7 +28,7 @@ def rewritten(text: str, source: str, published: dict[str, str], pages: Path) ->
             return link[0]
         path = (ROOT / source).parent.joinpath(unquote(target)).resolve()
         if not path.exists() or not path.is_relative_to(ROOT):
-            raise FileNotFoundError(f"{source} links to {target}, which is not there")
+            raise FileNotFoundError(f"{source} links to {target}, which does not exist")
         name = path.relative_to(ROOT).as_posix()
         if picture:
             (pages / name).parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +41,7 @@ def rewritten(text: str, source: str, published: dict[str, str], pages: Path) ->
 
 
 class _Page(HTMLParser):
-    """The internal links of a page, and the places that links can lead to."""
+    """The internal links of a page, and the anchors that links can target."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -55,7 +57,7 @@ class _Page(HTMLParser):
 
 
 def broken(html: Path) -> list[str]:
-    """A sentence per internal link of the built pages that leads to no file, or to no place in one."""
+    """Return one sentence per internal link of the built pages whose file or anchor does not exist."""
     pages = {path: _Page(path.read_text()) for path in html.rglob("*.html")}
     found = []
     for path, page in pages.items():
@@ -63,7 +65,7 @@ def broken(html: Path) -> list[str]:
             parts = urlsplit(link)
             to = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not to.exists():
-                found.append(f"{path.relative_to(html)}: {link} leads to no file")
+                found.append(f"{path.relative_to(html)}: {link} points to a missing file")
             elif to in pages and unquote(parts.fragment) not in pages[to].places:
-                found.append(f"{path.relative_to(html)}: {link} leads to no place on that page")
+                found.append(f"{path.relative_to(html)}: {link} points to a missing anchor")
     return found

@@ -1,4 +1,4 @@
-"""The page of recorded results: for each machine its studies, what they were measured with, and their main figures."""
+"""The page of recorded results: each machine's studies, the versions used, and their main figures."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -14,7 +14,7 @@ from labs_helpers.measure.records import RECORDED
 from labs_helpers.tensor_parallel.charts import draw_gpus, draw_layouts
 from labs_helpers.transformer import charts as transformer
 
-# study → its main figure, drawn from one machine's records as the labs draw it
+# study → its main figure for one machine's records, drawn as in the labs
 MAIN = {
     "attention": attention.draw_speed,
     "collectives": lambda rows: collectives.draw_race(rows, "allreduce"),
@@ -25,7 +25,7 @@ MAIN = {
 }
 
 INTRODUCTION = f"""\
-The functions that the labs call draw the figures below from [results/]({REPOSITORY}/tree/main/results). Each file holds
+The labs' own functions draw the figures below from [results/]({REPOSITORY}/tree/main/results). Each file holds
 the records of one study on one machine, and each record says where and when it was measured."""
 
 
@@ -34,7 +34,7 @@ def on_gpus(rows) -> bool:
 
 
 def write_results(pages: Path) -> None:
-    """results.md, and the pictures that it shows in results/."""
+    """Write results.md and its pictures in results/."""
     by_machine = defaultdict(dict)
     for path in sorted(results.results_dir().glob("*.jsonl")):
         study, machine, _ = path.name.split(".")
@@ -61,7 +61,7 @@ def _row(study: str, machine: str, rows) -> str:
 
 
 def _figure(study: str, machine: str, rows, pages: Path) -> list[str]:
-    """The study's main figure, where there is one and this machine has its records."""
+    """Return the study's main figure, if it has one and this machine has its records."""
     if study not in MAIN:
         return []
     try:

@@ -1,4 +1,4 @@
-"""How a lab talks to a student: set-up, exercises and their checks, hints, predictions, the summary."""
+"""The interface between a lab and its student: set-up, exercises and checks, hints, predictions, and the summary."""
 
 from labs_helpers.course.lab_setup import setup
 from labs_helpers.course.lab_summary import summary

@@ -1,7 +1,7 @@
-"""All labs with your points and what is open: python -m labs_helpers.course.all_labs
+"""Show your points and open exercises in all labs: python -m labs_helpers.course.all_labs
 
-Reads your notebooks in my_labs/ as they are saved, and each ✓ that the course has kept there; runs nothing. Prints a
-table, and writes it with every exercise to my_labs/progress.html.
+Reads your saved notebooks in my_labs/ and the progress kept there; runs nothing. Prints a table, and writes it with
+every exercise to my_labs/progress.html.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from labs_helpers.course.stub import is_attempted
 from labs_helpers.labs import LABS, Lab
 
 EDITED, WRITTEN = "✎", "…"
-LEGEND = {RIGHT: "right", EDITED: "edited since its ✓", WRITTEN: "written, and not right yet", OPEN: "open"}
+LEGEND = {RIGHT: "right", EDITED: "edited since its ✓", WRITTEN: "written, but not yet right", OPEN: "open"}
 PAGE = Template(
     HEAD
     + """<title>Tile to Cluster: your progress</title>
@@ -46,7 +46,7 @@ PAGE = Template(
 
 @dataclass(frozen=True)
 class Standing:
-    """Of one exercise in the student's notebook."""
+    """The state of one exercise in the student's notebook."""
 
     id: str
     title: str
@@ -60,7 +60,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Row:
-    """Of one lab. predictions: given, and asked for. problem: why the student's notebook cannot be read, or ''."""
+    """The state of one lab. predictions: (made, total). problem: why the student's notebook cannot be read, or ''."""
 
     lab: Lab
     exercises: list[Standing]
@@ -87,7 +87,7 @@ class Row:
 
 
 def row_of(lab: Lab, mine: Path, kept: dict) -> Row:
-    """How a lab stands in the folder `mine`. kept: of that folder's file, as `kept.read` returns it."""
+    """Return the state of a lab in the folder `mine`. kept: the progress in that folder, from `kept.read`."""
     asked = list(_asked(lab.path))
     names = {name for _, _, _, name in asked}
     own, problem = mine / lab.notebook, ""
@@ -106,7 +106,7 @@ def row_of(lab: Lab, mine: Path, kept: dict) -> Row:
 
 
 def _asked(shipped: Path) -> Iterator[tuple[str, str, int, str]]:
-    """(id, title, points, name of the function) of each exercise of a lab's own notebook."""
+    """Return (id, title, points, name of the function) for each exercise of a lab's original notebook."""
     title = ""
     for cell in read_notebook(shipped).cells:
         if cell.cell_type == "markdown":

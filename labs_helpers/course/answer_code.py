@@ -1,4 +1,4 @@
-"""What a notebook's cells say, read without running them: an answer's code, and the predictions that are asked for."""
+"""Read a notebook's cells without running them: the code of an answer, and the predictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def code_cells(notebook: Path) -> list[tuple[str, str]]:
-    """(grade_id or '', Python text) of each code cell, magics translated. ValueError for a damaged notebook."""
+    """Return (grade_id or '', Python source) of each code cell, with magics translated. Raises ValueError for a
+    damaged notebook."""
     from IPython.core.inputtransformer2 import TransformerManager
 
     found = []
@@ -23,18 +24,18 @@ def code_cells(notebook: Path) -> list[tuple[str, str]]:
             text = cell.source
             try:
                 text = TransformerManager().transform_cell(text)
-            except SyntaxError:  # it stays as it is, and `_parsed` passes over it
+            except SyntaxError:  # it stays unchanged, and `_parsed` skips it
                 pass
             found.append((cell.metadata.get("nbgrader", {}).get("grade_id") or "", text))
     return found
 
 
 def key_of(name: str, cells: Iterable[str], others: Collection[str] = ()) -> str:
-    """A hash of the answer `name` as these cells define it last; '' where none defines it.
+    """Return a hash of the answer `name` as these cells define it last; '' if none defines it.
 
-    The answer is its function, the functions and classes of the notebook that it refers to, and the values that the
-    same cells assign to names which these use. Comments and layout do not count. others: names of other exercises'
-    answers, which are answers of their own.
+    The answer includes its function, the functions and classes of the notebook that it refers to, and the values that
+    the same cells assign to names used by these. Comments and layout do not count. others: names of other exercises'
+    answers, which have their own hashes.
     """
     functions: dict[str, tuple[ast.stmt, dict[str, ast.stmt]]] = {}
     for body in map(_parsed, cells):
@@ -52,7 +53,7 @@ def key_of(name: str, cells: Iterable[str], others: Collection[str] = ()) -> str
 
 
 def predictions_in(cells: Iterable[str]) -> dict[str, bool]:
-    """The question of each `predict("question", value)` in these cells → whether `value` is more than `None`."""
+    """Map the question of each `predict("question", value)` in these cells to whether `value` differs from `None`."""
     calls = (node for body in map(_parsed, cells) for part in body for node in ast.walk(part) if _asks(node))
     return {node.args[0].value: ast.unparse(node.args[1]) != "None" for node in calls}  # type: ignore[attr-defined]
 

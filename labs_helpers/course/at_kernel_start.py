@@ -1,4 +1,4 @@
-"""Have each kernel of this environment watch its cells from its start, so that a restart is explained too."""
+"""Make every kernel of this environment record its cells from its start, so that a restart can be explained too."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-FOLDER, NAME = Path("etc", "ipython", "startup"), "tile_to_cluster.py"  # IPython looks into PREFIX/etc/ipython
+FOLDER, NAME = Path("etc", "ipython", "startup"), "tile_to_cluster.py"  # IPython searches PREFIX/etc/ipython
 
 
 def watch_from_the_start(prefix: str = sys.prefix) -> Path | None:
-    """Puts startup.py where IPython runs it. Returns its place; None in a Python that is not the course's alone to
-    change, such as the system's, and where it may not be written."""
+    """Install startup.py where IPython runs it, and return its path. Returns None if this Python does not belong to
+    the course alone, such as the system's, or if the folder is not writable."""
     own = sys.prefix != sys.base_prefix or Path(prefix, "conda-meta").is_dir() or "COLAB_RELEASE_TAG" in os.environ
     if not own:
         return None
@@ -25,6 +25,6 @@ def watch_from_the_start(prefix: str = sys.prefix) -> Path | None:
         with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".part", delete=False) as part:
             part.write(text)
         os.chmod(part.name, 0o644)
-        os.replace(part.name, folder / NAME)  # whole, whichever kernel writes it first
+        os.replace(part.name, folder / NAME)  # atomic, whichever kernel writes it first
         return folder / NAME
     return None

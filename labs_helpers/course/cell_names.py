@@ -1,4 +1,4 @@
-"""The names that a notebook's cell reads and binds, as its syntax tree shows them."""
+"""Find the names that a notebook's cell reads and binds, from its syntax tree."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from contextlib import suppress
 
 DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _CHANGE = ("append", "extend", "insert", "update", "add", "setdefault")
-_NEVER = ("check", "reveal")  # what they are called with may be open
+_NEVER = ("check", "reveal")  # their arguments may be open
 
 
 def excused(node: ast.Module) -> bool:
-    """Whether the cell is a check, a reveal or a summary."""
+    """Tell whether the cell is a check, a reveal or a summary."""
     calls = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
     heads = [func.value if isinstance(func, ast.Attribute) else func for func in calls]
     return len(node.body) == 1 and any(isinstance(head, ast.Name) and head.id in _NEVER for head in heads)
 
 
 def on_ranks(node: ast.AST) -> Iterator[ast.Module]:
-    """What a cell, or a statement, has the processes of `%%px` run."""
+    """Return the source that a cell, or a statement, runs in the processes of `%%px`."""
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "run_cell_magic":
             magic, _, body = (getattr(one, "value", "") for one in part.args)
@@ -30,7 +30,7 @@ def on_ranks(node: ast.AST) -> Iterator[ast.Module]:
 
 
 def read(node: ast.Module) -> set[str]:
-    """The names that the cell reads of the notebook, not those that it has bound itself by then."""
+    """Return the notebook's names that the cell reads before it binds them itself."""
     if excused(node):
         return set()
     found, own = set[str](), set[str]()
@@ -43,7 +43,7 @@ def read(node: ast.Module) -> set[str]:
 
 
 def referenced(statement: ast.stmt) -> set[str]:
-    """The names of the notebook that a statement reads, inside its functions too."""
+    """Return the notebook's names that a statement reads, including inside its functions."""
     tables = [symtable.symtable(ast.unparse(statement), "cell", "exec")]
     found = {one.get_name() for one in tables[0].get_symbols() if one.is_referenced()}
     while tables := [inner for table in tables for inner in table.get_children()]:
@@ -52,20 +52,21 @@ def referenced(statement: ast.stmt) -> set[str]:
 
 
 def bound(node: ast.Module) -> set[str]:
-    """All names of the notebook that the cell binds."""
+    """Return all names of the notebook that the cell binds."""
     table = symtable.symtable(ast.unparse(node), "cell", "exec")
     return {one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported()}
 
 
 def assigned(node: ast.Module) -> list[str]:
-    """What the cell makes of names: those that it binds, without definitions and imports, and those that it changes."""
+    """Return the names that the cell assigns or changes, without definitions and imports."""
     made = ast.Module([one for one in node.body if not isinstance(one, DEFINES)], [])
     changed = {base for part in ast.walk(made) if (base := _changed(part))}
     return sorted(bound(made) | changed)
 
 
 def _changed(node: ast.AST) -> str:
-    """'table' of `table[name] = …` and of `table.update(…)`; '' of what changes no name's value."""
+    """Return 'table' for `table[name] = …` and for `table.update(…)`; '' for a statement that changes no name's
+    value."""
     if isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
         base = node.value
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGE:

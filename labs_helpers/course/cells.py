@@ -1,6 +1,7 @@
-"""What was run in this notebook: whether a cell that defines a function failed, and what a forgotten cell means.
+"""Cells that have run in this notebook. They tell whether a cell that defines a function failed, and which cell was
+never run.
 
-A kernel knows the cells that it ran, so this holds in JupyterLab, Colab and nbval alike.
+IPython reports each cell, so this works in JupyterLab, in Colab and under nbval.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from labs_helpers.course.interrupted import where_interrupted
 from labs_helpers.course.scoreboard import SCORES, WRONG
 from labs_helpers.course.wrap import wrap
 
-# What the cells at the top of the labs import; a typing error is not among them.
+# Names that the cells at the top of the labs import; a misspelled name is none of these.
 IMPORTED = frozenset(
     "torch triton tl np numpy pandas plt partial check exercises pictures charts study figures predict reveal "
     "this_machine setup".split()
@@ -29,12 +30,12 @@ _KEPT = 500
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell that was run. `text` as Python got it; `defines`: names of functions and variables at its top level."""
+    """One run of a cell. `text`: the source as Python got it. `defines`: functions and variables at its top level."""
 
     text: str
     id: str | None
     error: BaseException | None
-    ran: bool  # at all: not so where Python could not read it
+    ran: bool  # False after a SyntaxError
 
     @property
     def defines(self) -> list[str]:
@@ -42,13 +43,13 @@ class Cell:
 
 
 class Cells:
-    """The cells of a notebook in the order in which they were run."""
+    """The runs of a notebook's cells, in order."""
 
     def __init__(self) -> None:
         self.run: list[Cell] = []
 
     def note(self, result) -> None:
-        """Called by IPython after each cell."""
+        """Record a cell; IPython calls this after each one."""
         text = result.info.raw_cell or ""
         shell = running_shell()
         if shell is not None and result.error_before_exec is None:
@@ -56,38 +57,40 @@ class Cells:
         error = result.error_before_exec or result.error_in_exec
         cell = Cell(text, getattr(result.info, "cell_id", None), error, result.error_before_exec is None)
         self.run = [*self.run[1 - _KEPT :], cell]
-        if (picture := getattr(error, "picture", None)) is not None:  # of a wrong answer, below what is said of it
+        if (picture := getattr(error, "picture", None)) is not None:  # of a wrong answer, below its message
             from labs_helpers.draw import cells, figures
 
             figures.finish(cells.draw_cells(picture), "mistake")
 
     def why_stale(self, name: str, function: Callable) -> str:
-        """Why `name` is not what its cell says now: last run, that failed, or defined another name. Else ''."""
+        """Return why `name` is not what its cell says now: the last run failed, or defined another name. Otherwise
+        ''."""
         cell = self.home_of(name)
         if cell is None or (cell.ran and _text_of(function).strip() == cell.text.strip()):
             return ""
-        left = f"`{name}` is still the one from before. Mend that cell, run it, then run this check."
+        left = f"`{name}` is still the previous version. Fix that cell, run it, and run this check again."
         if cell.error is not None:
             how = "run to its end" if cell.ran else "run"
             return f"the cell above did not {how}: {_told(cell.error)}{_line_of(cell)}\n{left}"
         other = self.renamed(name) if name not in cell.defines else ""
-        return f"the cell above defines `{other}`, which has to be called `{name}`.\n{left}" if other else ""
+        return f"the cell above defines `{other}`; rename it to `{name}`.\n{left}" if other else ""
 
     def texts(self, function: Callable | None = None) -> list[str]:
-        """The cells that this kernel has run, behind the one that defined `function`: it may not be among them yet."""
+        """Return the cells that this kernel ran, preceded by the one that defined `function`, which may still be
+        running."""
         return ([_text_of(function)] if function else []) + [cell.text for cell in self.run if cell.ran]
 
     def latest_of(self, name: str) -> Cell | None:
-        """The last cell that was to define `name`."""
+        """Return the latest run of a cell that should define `name`."""
         return next((cell for cell in reversed(self.run) if name in cell.defines), None)
 
     def home_of(self, name: str) -> Cell | None:
-        """The cell of `latest_of` as it was when it was last run: by then it may define something else."""
+        """Return the latest run of the cell of `latest_of`, which may define another name by now."""
         before = self.latest_of(name)
         return None if before is None else next(cell for cell in reversed(self.run) if _same(cell, before, name))
 
     def renamed(self, name: str) -> str:
-        """The function that the exercise's cell defines in place of `name`, '' where it does not look like that."""
+        """Return the function that the exercise's cell defines instead of `name`; '' if there is no such function."""
         latest = next((cell for cell in reversed(self.run) if not _CHECK.search(cell.text)), None)
         of_others = {other.trial.__name__ for other in SCORES.exercises.values()}
         if latest is None or latest.error or name in latest.defines or of_others & set(latest.defines):
@@ -101,7 +104,7 @@ class Cells:
 
 
 def _same(cell: Cell, before: Cell, name: str) -> bool:
-    """Whether it is one cell, run at two times: JupyterLab gives each an id; else by what is defined beside `name`."""
+    """Tell whether two runs are of one cell, by its id in JupyterLab, elsewhere by the other names that it defines."""
     if cell is before:
         return True
     if cell.id is not None and before.id is not None:
@@ -113,8 +116,8 @@ CELLS = Cells()
 
 
 def watch() -> None:
-    """Notes each cell from now on, explains a name that a forgotten cell defines, and says in a few lines where an
-    interrupt met a cell; once is enough."""
+    """Record each cell from now on, explain a NameError for a name that a skipped cell defines, and shorten the
+    traceback of an interrupt. Calling it twice has no further effect."""
     shell = running_shell()
     if shell is None or getattr(shell, "tile_to_cluster", False):
         return
@@ -125,7 +128,7 @@ def watch() -> None:
 
 
 def _explain(shell, kind, error, tb, tb_offset=None) -> None:
-    """Shows an interrupt in our words, and a NameError where a forgotten cell is its cause; else as IPython does."""
+    """Explain an interrupt, and a NameError caused by a cell that was not run; show any other error as IPython does."""
     words = where_interrupted(error, tb) if isinstance(error, KeyboardInterrupt) else why_missing(error, tb)
     if words:
         sys.last_type, sys.last_value, sys.last_traceback = kind, error, tb  # for %tb and %debug
@@ -135,7 +138,7 @@ def _explain(shell, kind, error, tb, tb_offset=None) -> None:
 
 
 def why_missing(error: NameError, tb) -> str:
-    """What to do about a NameError that a cell's own line has raised; '' where the name is none of the lab's."""
+    """Return what to do about a NameError from a cell's own line; '' if the name does not belong to the lab."""
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
     if tb is None or not tb.tb_frame.f_code.co_name.startswith(("<module>", "<cell line")):  # the latter on Colab
@@ -146,17 +149,18 @@ def why_missing(error: NameError, tb) -> str:
         cell = CELLS.latest_of(name)
         if cell is not None and cell.error is not None:
             return (
-                f"the cell above did not run: {_told(cell.error)}{_line_of(cell)}\n  Mend it, run it, then this check."
+                f"the cell above did not run: {_told(cell.error)}{_line_of(cell)}\n  Fix it, run it, and run this "
+                "check again."
             )
         other = CELLS.renamed(name)
-        instead = f"; the last one defines `{other}`, which has to be called `{name}`" if other else ""
+        instead = f"; the last one defines `{other}`: rename it to `{name}`" if other else ""
         return f"no cell has defined `{name}` yet{instead}.\n  Run the exercise's cell above, then this check."
     if name not in IMPORTED | {exercise.trial.__name__ for exercise in SCORES.exercises.values()}:
         return ""
     return (
-        f"`{name}` is not defined: a cell above, which defines it, has not run since this kernel started.\n"
-        f"  {RUN_ABOVE}\n"
-        "  Then run this cell again. Your code is still in its cells; each ✓ comes back as its check runs."
+        f"`{name}` is not defined. A cell above defines it, but it has not run since this kernel started.\n  "
+        f"{RUN_ABOVE}\n  Then run this cell again. Your code is still in its cells; each ✓ returns when its check "
+        "runs."
     )
 
 
@@ -166,17 +170,17 @@ def _told(error: BaseException) -> str:
 
 
 def _line_of(cell: Cell) -> str:
-    """'\\n  line 4: if x = 3:', the place of a SyntaxError in its cell, '' for another error."""
+    """Return '\\n line 4: if x = 3:', the place of a SyntaxError in its cell; '' for another error."""
     number, lines = getattr(cell.error, "lineno", None), cell.text.splitlines()
     return f"\n  line {number}: {lines[number - 1].strip()}" if number and number <= len(lines) else ""
 
 
 def _text_of(function: Callable) -> str:
-    """The text of the cell, or file, that a function was defined in."""
+    """Return the source of the cell or file that defines a function."""
     code = getattr(getattr(function, "fn", function), "__code__", None)
     return "".join(linecache.getlines(code.co_filename)) if code is not None else ""
 
 
 def running_shell():
-    """IPython's shell, None outside a notebook."""
+    """Return IPython's shell, or None outside a notebook."""
     return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None

@@ -1,4 +1,4 @@
-"""Execute one notebook from top to bottom in a kernel of its own."""
+"""Execute one notebook from top to bottom in a new kernel."""
 
 import asyncio
 import os
@@ -19,14 +19,14 @@ LAST_LINES = 8
 def execute(notebook: NotebookNode, cell_timeout: float, on_cell: Callable[[NotebookNode, int], None]) -> str:
     """Run the code cells of `notebook` in place, in an empty folder; stop at the first that fails.
 
-    `cell_timeout` is in seconds; `on_cell(cell, cell_index)` is called before each cell. Returns the end of
-    the error, '' if every cell ran. An interrupt (SIGINT) ends the kernel and is raised as KeyboardInterrupt.
+    `cell_timeout` is in seconds; `on_cell(cell, cell_index)` is called before each cell. Returns the end of the error,
+    or '' if every cell ran. An interrupt (SIGINT) ends the kernel and is raised as KeyboardInterrupt.
     """
     interrupted = False
-    os.environ["LABS_SLIDERS"] = "0"  # what is executed to be stored or read has a figure in their place
+    os.environ["LABS_SLIDERS"] = "0"  # a notebook executed to be stored or read has a figure instead
 
     def end_on_interrupt(notebook):
-        # nbclient's own handler ends the kernel as well, but then trips over the kernel that is gone.
+        # nbclient's own handler also ends the kernel, but then fails because the kernel is gone.
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
 
         def interrupt():
@@ -63,7 +63,8 @@ def execute(notebook: NotebookNode, cell_timeout: float, on_cell: Callable[[Note
 
 
 def _headless() -> dict[str, str]:
-    """Without the notebook of JupyterLab that `make run` may have been started from: its progress is another's."""
+    """Remove the variables of the JupyterLab session that may have started `make run`, so that its progress stays
+    untouched."""
     return {name: value for name, value in os.environ.items() if name != "JPY_SESSION_NAME"}
 
 

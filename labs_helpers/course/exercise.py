@@ -1,4 +1,4 @@
-"""An exercise and its check: not attempted, right or wrong, and what each of them prints and binds."""
+"""An exercise and its check: open, wrong or right, and what the check prints and binds in each case."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.course.withheld import StillOpen, Withheld
 from labs_helpers.course.wrap import wrap
 
-# Read once: what a cell of the notebook puts into os.environ later changes nothing.
+# Read once, so that a cell that changes os.environ later has no effect.
 GRADING = os.environ.get("LABS_GRADING") == "1"
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """`trial(student)` yields a line for each case that is right and raises Wrong at the first that is not.
+    """An exercise. `trial(student)` yields one line for each case that is right and raises Wrong at the first that is
+    not.
 
-    Called in a notebook as `name = check.name(name)`. `reference` is None for a transfer exercise, whose answer
-    students do not get; then the function itself is returned. withheld: the reference is not in this hand-out; what
-    needs the exercise is then skipped while it is open.
+    In a notebook, `name = check.name(name)` calls the check. `reference` is None for a transfer exercise, whose
+    solution students never get; the check then returns the student's function. withheld: this hand-out does not include
+    the reference, so cells that need the exercise are skipped until it is solved.
     """
 
     id: str
@@ -52,14 +53,14 @@ class Exercise:
     def __call__(self, student):
         if self.withheld:
             skip_cells()
-        if isinstance(student, Withheld):  # the check was run again, its exercise's cell was not
+        if isinstance(student, Withheld):  # the student ran the check again, but not the exercise's cell
             return self._not_attempted(student)
         if not callable(student) and not hasattr(student, "fn"):
             raise TypeError(f"check {self.id} takes your function, not {student!r}")
         if why := CELLS.why_stale(self.trial.__name__, student):
             raise self._wrong(self.trial.__name__, Wrong("", why))
         if not inspect.isfunction(plain(student)):
-            what = f"`{self.trial.__name__}` is {student!r:.60}; a function of your own is asked for, written with def"
+            what = f"`{self.trial.__name__}` is {student!r:.60}; define your own function with def"
             raise self._wrong(self.trial.__name__, Wrong("", what))
         if student is self.reference or not attempted(student):
             return self._not_attempted(student)
@@ -73,20 +74,23 @@ class Exercise:
         print(f"{RIGHT} {self.id} passed: {self.points} of {self.points} points")
         if SCORES.passed.get(self.id) is student:
             name = plain(student).__name__
-            print(f"  This is the `{name}` of the last check: if you have changed its cell, run the cell first.")
+            print(
+                f"  This `{name}` is the one that the last check tried. If you have changed its cell, run the "
+                "cell first."
+            )
         SCORES.passed[self.id] = student
         keep_right(self.id, key_of(plain(student).__name__, CELLS.texts(student), SCORES.others(self.id)))
         return student
 
     def verify(self, student) -> list[str]:
-        """Every line of the check, without printing; raises Wrong. For tests and for other processes."""
+        """Return all lines of the check without printing them; raise Wrong. For tests and other processes."""
         lines, wrong = self.tried(student)
         if wrong:
             raise wrong
         return lines
 
     def tried(self, student, pictured: bool = False) -> tuple[list[str], Wrong | None]:
-        """The lines of the cases that are right, and what is wrong with the one after them; with its picture, too."""
+        """Return the lines of the cases that are right, and the Wrong of the first other case, with its picture."""
         lines: list[str] = []
         try:
             for line in self._trials(student):
@@ -101,7 +105,7 @@ class Exercise:
         from labs_helpers.measure.machine import this_machine
 
         if self.kernel and not this_machine().interpreted:
-            # First where every access is counted and a stray one is harmless, then on the GPU.
+            # First in the interpreter, which counts every access and survives a stray one, then on the GPU.
             from labs_helpers.course.verdict.interpreted import verify_interpreted
 
             yield from verify_interpreted(self, student)
@@ -111,7 +115,7 @@ class Exercise:
         with (
             _kernel_stays(),
             np.errstate(all="ignore"),
-        ):  # the interpreter computes in NumPy; what it finds odd, the check tells
+        ):  # the interpreter computes in NumPy; the check reports what NumPy would warn about
             yield from limit_each(self.trial(student), files_of(student))
 
     def _not_attempted(self, student):
@@ -129,12 +133,16 @@ class Exercise:
         elif student is not self.reference or state == OPEN:
             what = _what_is_open(student, self.reference)
             print(wrap(f"{OPEN} {self.id} {self.title}: {what}; the lab goes on with the reference"))
-        else:  # only the check was run again, or the exercise's cell had an error
-            print(wrap(f"{state} {self.id} {self.title}: `{name}` is the reference now; run your own cell above first"))
+        else:  # the student ran only the check again, or the exercise's cell raised
+            print(
+                wrap(
+                    f"{state} {self.id} {self.title}: `{name}` is bound to the reference; run your own cell above first"
+                )
+            )
         return self.reference
 
     def _left_out(self, student, state: str) -> Withheld:
-        """What is bound in a hand-out without references."""
+        """Return what the notebook's name is bound to in a hand-out without references."""
         what = self._renamed() or "not attempted yet"
         if isinstance(student, Withheld) and state != OPEN:
             what = "run your own cell above first"
@@ -144,7 +152,7 @@ class Exercise:
     def _renamed(self) -> str:
         name = self.trial.__name__
         other = CELLS.renamed(name)
-        return f"the cell above defines `{other}`, which has to be called `{name}`" if other else ""
+        return f"the cell above defines `{other}`; rename it to `{name}`" if other else ""
 
     def _wrong(self, name: str, wrong: Wrong) -> Wrong:
         SCORES.status[self.id] = WRONG
@@ -159,9 +167,9 @@ class Exercise:
 
 
 def exercise(id: str, title: str, *, points: int, minutes: int, reference=None, kernel: bool = False):
-    """Decorates the generator that proves an exercise right, and makes it a check; see Exercise.
+    """Turn the generator that proves an exercise right into its check; see Exercise.
 
-    kernel: the answer runs Triton kernels, so on a GPU it is tried in the interpreter first.
+    kernel: the answer runs Triton kernels, so on a GPU the check tries it in the interpreter first.
     """
 
     def register(trial) -> Exercise:
@@ -178,26 +186,27 @@ def exercise(id: str, title: str, *, points: int, minutes: int, reference=None, 
 
 
 def _judged(student, error: BaseException, pictured: bool) -> Wrong:
-    """`error`, raised while `student` was tried, as a Wrong, with what is unfinished in the answer, and a picture."""
+    """Turn `error`, raised during a trial of `student`, into a Wrong that also names unfinished parts and has a
+    picture."""
     if isinstance(error, StillOpen) and not _in_answer(student, error):
-        return Wrong("", "this is not right, and the check cannot say more: it would need a reference")
+        return Wrong("", "the answer is wrong, and the check cannot say more because this hand-out has no references")
     wrong = describe_error(student, error)
     if places := still_open(student):
-        wrong = Wrong(wrong.case, f"{wrong.message}\n`...` still stands in {', '.join(places)}.")
-    with suppress(Exception):  # a verdict without a picture is better than none
+        wrong = Wrong(wrong.case, f"{wrong.message}\nThere is still a `...` in {', '.join(places)}.")
+    with suppress(Exception):  # a verdict without its picture is better than no verdict
         wrong.picture = with_touched(picture_of(error), error) if pictured else None
     CALLS.clear()
     return wrong
 
 
 def _in_answer(student, error: BaseException) -> bool:
-    """Whether the answer's own code is among what raised the error."""
+    """Tell whether code of the answer itself is in the error's traceback."""
     files = files_of(student)
     return any(frame.filename in files for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _what_is_open(student, reference) -> str:
-    """'not attempted yet'; or which function is open, where others of the same cell have been written."""
+    """Return 'not attempted yet', or which function is open if others of the same cell are written."""
     own = plain(student)
     if student is reference:
         return "not attempted yet"
@@ -216,25 +225,25 @@ def _what_is_open(student, reference) -> str:
     ]
     if not written:
         return "not attempted yet"
-    return f"{' and '.join(written)} {'are' if len(written) > 1 else 'is'} written, `{own.__name__}` is still open"
+    return f"{' and '.join(written)} {'are' if len(written) > 1 else 'is'} written; `{own.__name__}` is still open"
 
 
 def whose(function) -> str:
-    """'reference' or 'yours': how a figure labels the curve of `function`."""
+    """Return 'reference' or 'yours', the label of `function` in a figure's legend."""
     return "reference" if any(function is e.reference for e in SCORES.exercises.values()) else "yours"
 
 
 def _bind(name: str, value) -> None:
-    """Puts `value` under `name` in the notebook, where an assignment that raises leaves the old one."""
+    """Bind `name` to `value` in the notebook: an assignment whose right side raises would keep the old value."""
     if shell := running_shell():
         shell.user_ns[name] = value
 
 
 @contextmanager
 def _kernel_stays() -> Iterator[None]:
-    """Inside, a notebook's own exit() and quit() raise SystemExit, as Python's do; they would end the kernel."""
+    """Make a notebook's exit() and quit() raise SystemExit, as in Python; IPython's versions would end the kernel."""
     if shell := running_shell():
-        shell.ask_exit = sys.exit  # shadows the method until it is deleted
+        shell.ask_exit = sys.exit  # shadows the method until the attribute is deleted
     try:
         yield
     finally:

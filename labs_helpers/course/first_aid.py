@@ -1,7 +1,7 @@
-"""What works on this machine, and how to mend what does not: python -m labs_helpers.course.first_aid
+"""Check which components work on this machine and how to fix the others: python -m labs_helpers.course.first_aid
 
-Prints a line a component: [OK], [FAIL] with the fix, or [--] for something optional that is missing. Whatever
-can hang or crash runs in a process of its own. The exit status is 1 if anything failed.
+Prints one line per component: [OK], [FAIL] with the fix, or [--] if something optional is missing. Everything that can
+hang or crash runs in a separate process. The exit status is 1 if a component failed.
 """
 
 import os
@@ -47,7 +47,7 @@ finally:
 
 
 class Trouble(Exception):
-    """A component does not work: what is wrong, and the fix in one line."""
+    """A component that does not work: what is wrong, and a fix in one line."""
 
     def __init__(self, wrong: str, fix: str, optional: bool = False):
         super().__init__(wrong)
@@ -74,8 +74,8 @@ def gpu() -> str:
     found = _python(look).strip()
     if not found and shutil.which("nvidia-smi"):
         raise Trouble(
-            "there is an NVIDIA driver, but torch sees no GPU",
-            "install a torch built for the CUDA version that nvidia-smi names",
+            "this machine has an NVIDIA driver, but torch finds no GPU",
+            "install a build of torch for the CUDA version that nvidia-smi shows",
         )
     return f"GPU: {found}" if found else "no GPU: kernels run in Triton's interpreter"
 
@@ -85,18 +85,18 @@ def tensor_cores() -> str:
     if _python(look).strip():
         wrong = "this Triton does not use this GPU's tensor cores"
         raise Trouble(wrong, "pip install triton==3.2.0", optional=True)
-    return "tensor cores: used wherever the GPU has them"
+    return "tensor cores: used if the GPU has them"
 
 
 def compiler() -> str:
     for name in (os.environ.get("CXX"), "c++", "g++", "clang++"):
         if name and shutil.which(name):
             return f"C++ compiler: {name}"
-    raise Trouble("no C++ compiler: torch.compile's curve is left out", "sudo apt install g++", optional=True)
+    raise Trouble("no C++ compiler: figures have no curve for torch.compile", "sudo apt install g++", optional=True)
 
 
 def mpi() -> str:
-    # Root may run it, with more ranks than cores: the last line says so to Open MPI 4.1, the third to 5.
+    # Allow root and more ranks than cores: the last line is for Open MPI 4.1, the third for 5.
     settings = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -107,8 +107,9 @@ def mpi() -> str:
     ranks, library = run(command, timeout=20, env={**os.environ, **settings}).split(maxsplit=1)
     if ranks != "2":
         raise Trouble(
-            f"mpirun started two programs of {ranks} rank, not one of 2: mpirun and mpi4py's MPI differ",
-            "take another MPI's folder out of PATH and LD_LIBRARY_PATH",
+            f"mpirun started two separate programs with {ranks} rank each instead of two ranks: mpirun and mpi4py "
+            "use different MPI installations",
+            "remove the folder of the other MPI from PATH and LD_LIBRARY_PATH",
         )
     return f"MPI: 2 ranks, {library.split(',')[0]}"
 
@@ -130,7 +131,7 @@ def disk() -> str:
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free / 2**30
     if free < 1:
-        raise Trouble(f"{free:.1f} GiB free in {folder}; 1 is needed", "make room, or set TMPDIR")
+        raise Trouble(f"{free:.1f} GiB free in {folder}; the labs need 1 GiB", "free some space, or set TMPDIR")
     return f"disk: {free:.0f} GiB free for temporary files"
 
 
@@ -139,7 +140,7 @@ def shared_memory() -> str:
     size = shutil.disk_usage(folder).total / 2**20 if folder.is_dir() else 0
     if size < 256:
         fix = "in a container: docker run --shm-size=1g"
-        raise Trouble(f"/dev/shm has {size:.0f} MiB; MPI ranks want 256", fix)
+        raise Trouble(f"/dev/shm has {size:.0f} MiB; MPI ranks need 256 MiB", fix)
     return f"shared memory: {size:.0f} MiB in /dev/shm"
 
 
@@ -149,7 +150,7 @@ CHECKS = [
 
 
 def examine(check: Callable[[], str]) -> tuple[str, str]:
-    """('OK' | 'FAIL' | '--', what to say) of one check; whatever it raises is a finding, not the end."""
+    """Return ('OK' | 'FAIL' | '--', the text) for one component. An unexpected exception counts as a failure too."""
     try:
         return "OK", check().strip()
     except Trouble as trouble:
@@ -167,7 +168,7 @@ def main() -> int:
         status, said = examine(check)
         failed += status == "FAIL"
         print(f"{f'[{status}]':<7}{said}", flush=True)
-    print(f"{failed} to mend, from the top." if failed else "All is well.")
+    print(f"{failed} to fix; start at the top." if failed else "All is well.")
     return 1 if failed else 0
 
 

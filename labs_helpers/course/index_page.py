@@ -1,4 +1,4 @@
-"""The page over all labs that were run: status, time, figures."""
+"""The index page of the labs that were run: status, time and figures."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 from jinja2 import Template
 
-RESULT = "lab_run"  # in an executed notebook's metadata: how it went
+RESULT = "lab_run"  # key in an executed notebook's metadata: its outcome
 
 HEAD = """<!doctype html>
 <html lang="en">
@@ -50,7 +50,7 @@ PAGE = Template(
 
 @dataclass
 class Result:
-    """How one lab went: `error` is empty if it ran through; figures are file names, in the order of the lab."""
+    """The outcome of one lab: `error` is empty if it ran to the end; figures are file names in the order of the lab."""
 
     lab: str
     title: str = ""

@@ -1,4 +1,4 @@
-"""What an interrupt (■ in the toolbar) shows: the line of the notebook that it met, and not the library's calls."""
+"""Show the notebook's line that an interrupt (■ in the toolbar) stopped, instead of the library's calls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from labs_helpers.launch.stuck import Frame, cell_of, is_installed
 
 
 def where_interrupted(error: KeyboardInterrupt, tb: TracebackType | None) -> str:
-    """Three lines: which line of which cell, its text, and where in the course's files that was. What a launch has
-    noted of its ranks comes after them."""
+    """Return three lines: the cell and line, its text, and the place in the course's files. They are followed by the
+    notes that a launch made about its ranks."""
     calls = reversed(traceback.extract_tb(tb))  # the innermost first
     frames = [Frame(call.name, call.filename, call.lineno or 0) for call in calls]
     called = list(takewhile(lambda frame: not cell_of(frame.file), frames))

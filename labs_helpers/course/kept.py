@@ -1,8 +1,8 @@
-"""What stays of a student's work when the kernel ends: each ✓ with its answer's key, and the predictions.
+"""Keep a student's progress after the kernel ends: each ✓ with a hash of its answer, and the predictions.
 
-It stays for a notebook in my_labs/ that is open in JupyterLab or VS Code, in my_labs/progress.json; and on Colab while
-Drive is mounted, in the folder of Drive where Colab keeps notebooks. Nothing else writes: what executes a notebook
-headless, as nbval, `make run`, `make refresh` and grading do, has no such session. Grading never reads the file.
+Progress is kept in my_labs/progress.json for a notebook in my_labs/ that is open in JupyterLab or VS Code, and on Colab
+in the Drive folder for notebooks if Drive is mounted. Nothing else writes it: a headless run (nbval, `make run`, `make
+refresh`, grading) has no such session. Grading never reads the file.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from labs_helpers.labs import ROOT
 
 FILE = "progress.json"
 MINE = ROOT / "my_labs"
-DRIVE = Path("/content/drive/MyDrive")  # where Colab mounts a student's Drive
-ABOUT = "What the course remembers of your labs. It gives no points in grading. Delete this file to forget it."
+DRIVE = Path("/content/drive/MyDrive")  # Colab mounts a student's Drive here
+ABOUT = (
+    "The course records your progress in the labs here. It does not affect grading. Delete this file to reset "
+    "your progress."
+)
 # Of a `Prediction`.
 FIELDS = {"question": str, "value": (int, float, NoneType), "answer": (int, float, NoneType), "unit": str, "on": str}
 _said: set[str] = set()
 
 
 def own_notebook() -> Path | None:
-    """The notebook in my_labs/ that this kernel was started for, None in any other process."""
+    """Return the notebook in my_labs/ that this kernel was started for, or None in any other process."""
     shell = running_shell()
     named = shell and (shell.user_ns.get("__vsc_ipynb_file__") or os.environ.get("JPY_SESSION_NAME"))
     if not named or Path(named).suffix != ".ipynb":
@@ -42,7 +45,7 @@ def own_notebook() -> Path | None:
 
 
 def place() -> Path | None:
-    """The file that this kernel keeps progress in, None where it keeps none."""
+    """Return the file in which this kernel keeps progress, or None if it keeps none."""
     if own_notebook():
         return MINE / FILE
     if "COLAB_RELEASE_TAG" in os.environ and running_shell() and DRIVE.is_dir():
@@ -51,13 +54,13 @@ def place() -> Path | None:
 
 
 def keep_right(exercise: str, key: str) -> None:
-    """Keep the ✓ of an exercise's answer with that key."""
+    """Keep the ✓ of an exercise for the answer with that hash."""
     _change(lambda kept: kept["exercises"].update({exercise: {"answer": key, "at": time.strftime("%Y-%m-%d %H:%M")}}))
 
 
 def keep_prediction(lab: str | None, question: str, told: dict[str, Any]) -> None:
-    """Keep a prediction of a lab, and what was found. told: the fields of a `Prediction`. The same number again leaves
-    what was found before."""
+    """Keep a prediction of a lab and the result found. told: the fields of a `Prediction`. The same number again
+    keeps the earlier result."""
 
     def change(kept: dict[str, Any]) -> None:
         of_lab = kept["predictions"].setdefault(lab or "", {})
@@ -68,12 +71,12 @@ def keep_prediction(lab: str | None, question: str, told: dict[str, Any]) -> Non
 
 
 def kept_here() -> dict[str, Any]:
-    """What is kept of this kernel's notebook, as `read` returns it."""
+    """Return the progress of this kernel's notebook, in the form of `read`."""
     return _change(None)
 
 
 def _change(change: Callable[[dict[str, Any]], None] | None) -> dict[str, Any]:
-    """What is kept, after `change`, which is written; one process at a time."""
+    """Write the progress after `change`, one process at a time, and return it."""
     if (file := place()) is None:
         return new()
     try:
@@ -85,7 +88,7 @@ def _change(change: Callable[[dict[str, Any]], None] | None) -> dict[str, Any]:
                 write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", file)
             return kept
     except OSError as error:
-        _say_once(f"! {file} cannot be used ({error.strerror}): each ✓ lasts as long as this kernel.")
+        _say_once(f"! Cannot use {file} ({error.strerror}): each ✓ lasts only as long as this kernel.")
         return new()
 
 
@@ -101,9 +104,10 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def read(file: Path) -> dict[str, Any]:
-    """What is kept in `file`: {"exercises": {id: {"answer": key, "at": time}}, "predictions": {lab: {question: …}}}.
+    """Return the progress in `file`: {"exercises": {id: {"answer": key, "at": time}}, "predictions": {lab: {question:
+    …}}}.
 
-    A damaged file is moved aside, and a sentence says so.
+    A damaged file is renamed, and a printed line says so.
     """
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))
@@ -118,8 +122,13 @@ def read(file: Path) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         aside = file.with_name(f"{file.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}.json")
         os.replace(file, aside)
-        print(wrap(f"! {file.name} was damaged. It is {aside.name} now, and a new one begins. Your answers are in the"))
-        print("  notebooks: Run All brings each ✓ back.")
+        print(
+            wrap(
+                f"! {file.name} was damaged. It was renamed to {aside.name}, and a new one was started. Your "
+                "answers are in the"
+            )
+        )
+        print("  notebooks: Run All restores each ✓.")
         return new()
 
 

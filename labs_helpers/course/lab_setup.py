@@ -19,24 +19,24 @@ from labs_helpers.labs import SOURCES
 from labs_helpers.launch import singleton
 from labs_helpers.launch.process import run
 
-# Colab ships these, built for its driver and its front end; another version of one breaks the runtime.
+# Colab's builds of these match its driver and front end; another version breaks the runtime.
 COLABS_OWN = ("torch", "triton", "ipykernel", "numpy", "jupyter-client", "ipython")
-# Topics whose students may import mpi4py.MPI themselves.
+# Topics in which students may import mpi4py.MPI themselves.
 WITH_RANKS = {"collectives", "tensor_parallel", "data_parallel"}
-# Topics whose students write kernels.
+# Topics in which students write kernels.
 WITH_KERNELS = {"first_kernels", "gemm", "attention"}
-# Colab is itself what these do.
+# Colab itself replaces these.
 NOT_ON_COLAB = {"jupyter-server", "jupyterlab", "nbclient", "nbconvert", "nbval"}
 
 
 def setup(lab: str | int) -> None:
-    """Makes this notebook ready for lab `lab` ('02' or 2) and prints what it runs on.
+    """Prepare this notebook for lab `lab` ('02' or 2), and print the hardware that it runs on.
 
-    Without a GPU, chooses Triton's interpreter, which has to happen before Triton is imported. On Colab,
-    installs what the course needs beside Colab's own torch, Triton and ipykernel. Raises RuntimeError with the
-    way out where Triton cannot run, ValueError for a lab that is not in `labs.LABS`.
+    Without a GPU, selects Triton's interpreter, which must happen before the import of Triton. On Colab, installs the
+    packages that the course needs in addition to Colab's torch, Triton and ipykernel. Raises RuntimeError with
+    instructions if Triton cannot run, and ValueError for a lab that is not in `labs.LABS`.
     """
-    known = labs.lab(lab)  # which refuses an unknown one
+    known = labs.lab(lab)  # raises for an unknown lab
     if "COLAB_RELEASE_TAG" in os.environ:
         complete_colab()
     with _quick_imports():
@@ -46,7 +46,7 @@ def setup(lab: str | int) -> None:
         if machine.prepare_triton() and known.topic in WITH_KERNELS:
             quick_interpreter.quicken()
     if not machine.has_gpu():
-        os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else every profile on a CPU writes two lines to stderr
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # otherwise every profile on a CPU writes two lines to stderr
     figures.use_style()
     if known.topic in WITH_RANKS:
         singleton.leave_nothing()
@@ -56,15 +56,15 @@ def setup(lab: str | int) -> None:
     here = machine.this_machine()
     print(f"Lab {known.number} · ran on {here}")
     if "COLAB_RELEASE_TAG" in os.environ:
-        print(f"Links to files of the course open in JupyterLab; here, find them at {SOURCES}")
+        print(f"Links to files of the course open in JupyterLab; on Colab, find the files at {SOURCES}")
     if here.tensor_core_warning:
         print(here.tensor_core_warning)
 
 
 @contextmanager
 def _quick_imports() -> Iterator[None]:
-    """PyTorch's objects stay: to look for garbage among them, now and later, takes a quarter of the time that this cell
-    takes. Where it has been imported already, what is here may be the student's and is looked through as ever."""
+    """Exclude PyTorch's objects from garbage collection: to scan them, now and later, takes a quarter of this cell's
+    time. If PyTorch was imported before, existing objects may be the student's and are scanned as usual."""
     if "torch" in sys.modules or not gc.isenabled():
         yield
         return
@@ -77,7 +77,7 @@ def _quick_imports() -> Iterator[None]:
 
 
 def missing_requirements() -> list[str]:
-    """The course's own requirements that are not installed here, as pip takes them."""
+    """Return the course's requirements that are not installed here, in pip's format."""
     from packaging.requirements import Requirement
 
     missing = []
@@ -97,7 +97,7 @@ def _name_of(requirement: str) -> str:
 
 
 def complete_colab() -> None:
-    """Installs the missing requirements with every package of COLABS_OWN held at the version that is there."""
+    """Install the missing requirements, and hold every package of COLABS_OWN at its installed version."""
     missing = [text for text in missing_requirements() if _name_of(text) not in NOT_ON_COLAB]
     if not missing:
         return
@@ -110,7 +110,7 @@ def complete_colab() -> None:
         except importlib.metadata.PackageNotFoundError:
             continue
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
-        print(f"Installing {', '.join(map(_name_of, missing))}, once on this machine: about a minute.", flush=True)
+        print(f"Installing {', '.join(map(_name_of, missing))}: about a minute, once per machine.", flush=True)
         constraints.write("\n".join(held))
         constraints.flush()
         run(

@@ -1,4 +1,4 @@
-"""The lab's exercises with their state and points, and where to go on."""
+"""The summary of a lab: its exercises with their state and points, and the next open one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from labs_helpers.labs import LABS, retired
 
 
 def summary() -> None:
-    """Prints the lab's exercises with their state and points, and what is still open.
+    """Print the lab's exercises with their state and points, and list the open ones.
 
-    A ✓ of an earlier kernel counts while the answer's code is the same, in the notebook as it is saved.
+    A ✓ from an earlier kernel counts as long as the answer's code in the saved notebook is unchanged.
     """
     exercises, kept = SCORES.of_lab(), kept_here()
     cells = _cells_of(own_notebook())
@@ -40,9 +40,9 @@ def summary() -> None:
     print("All done." if not unfinished else "Open: " + ", ".join(e.id for e in unfinished))
     _say_where(unfinished)
     if place() is None and any(e.id not in SCORES.status for e in exercises):
-        print("A restart forgets each ✓ and none of your code: Run All brings them back, as the checks run.")
+        print("A restart clears each ✓ but not your code: Run All brings them back when the checks run.")
     if place() is None and "COLAB_RELEASE_TAG" in os.environ:
-        print("Each ✓ is lost with this machine. Mount your Drive (Files → Mount Drive), and it is kept there.")
+        print("When this machine goes away, each ✓ is lost. Mount your Drive (Files → Mount Drive) to keep them there.")
 
 
 def _cells_of(notebook: Path | None) -> list[tuple[str, str]]:
@@ -53,7 +53,7 @@ def _cells_of(notebook: Path | None) -> list[tuple[str, str]]:
 
 
 def _state_of(exercise, kept: dict | None, cells: list[tuple[str, str]]) -> tuple[str, str]:
-    """The mark of an exercise, and a note in brackets: from this kernel's check, else from what is kept."""
+    """Return the mark of an exercise and a note in parentheses, from this kernel's check or from the progress file."""
     if exercise.id in SCORES.status:
         return SCORES.status[exercise.id], ""
     if kept is None:
@@ -65,7 +65,7 @@ def _state_of(exercise, kept: dict | None, cells: list[tuple[str, str]]) -> tupl
 
 
 def _cells_above(exercise: str, cells: list[tuple[str, str]]) -> list[str]:
-    """The texts of the notebook's cells above the exercise's check, and then those that this kernel has run."""
+    """Return the notebook's cells above the exercise's check, followed by those that this kernel ran."""
     marks = [mark for mark, _ in cells]
     check = f"{exercise.replace('/', '-')}-check"
     end = marks.index(check) if check in marks else len(cells)
@@ -73,7 +73,7 @@ def _cells_above(exercise: str, cells: list[tuple[str, str]]) -> list[str]:
 
 
 def _tell_predictions(kept: dict[str, dict]) -> None:
-    """How many of the lab's predictions were given; those that this kernel has not met come from what is kept."""
+    """Print how many of the lab's predictions the student made, including those in the progress file."""
     asked = predictions_in(text for _, text in _cells_of(own_notebook() or _shipped()))
     known = SCORES.predictions | {
         question: Prediction(**{name: told[name] for name in FIELDS})
@@ -85,26 +85,26 @@ def _tell_predictions(kept: dict[str, dict]) -> None:
     given = {q: p for q, p in known.items() if p.value is not None}
     count = len(asked | known)
     mark = RIGHT if len(given) == count else OPEN
-    print(f"{mark}       predictions given: {len(given)} of {count} (they have no points)")
+    print(f"{mark}       predictions made: {len(given)} of {count} (no points)")
     for question in [*asked, *(q for q in given if q not in asked)]:
         if question in given and given[question].answer is not None:
             print(f"          {question}: {given[question]}")
 
 
 def _shipped() -> Path | None:
-    """The lab's own notebook; None where the package alone is installed, as on Colab."""
+    """Return the lab's original notebook, or None if only the package is installed, as on Colab."""
     return next((lab.path for lab in LABS if lab.number == SCORES.lab and lab.path.is_file()), None)
 
 
 def _say_where(unfinished: list) -> None:
-    """Names the cell that ended a Run All, and the first exercise that is not done: as links, where they work."""
+    """Print the cell that stopped a Run All and the first open exercise, as links where links work."""
     notebook, last = own_notebook(), CELLS.run[-1] if CELLS.run else None
     said = []
     if last is not None and last.error is not None:
         first = next(iter(last.text.strip().splitlines()), "")
-        said.append(f"The last run ended with an error, in the cell {_link(f'`{first}`', notebook, last.id)}.")
+        said.append(f"The last run stopped with an error in the cell {_link(f'`{first}`', notebook, last.id)}.")
     if notebook and unfinished and (heading := first_heading(notebook, [e.id for e in unfinished])):
-        said.append(f"Go on with {_link(heading[0], notebook, heading[1])}.")
+        said.append(f"Continue with {_link(heading[0], notebook, heading[1])}.")
     if notebook and said:
         from IPython.display import Markdown, display
 
@@ -114,12 +114,12 @@ def _say_where(unfinished: list) -> None:
 
 
 def _link(text: str, notebook: Path | None, cell: str | None) -> str:
-    """JupyterLab takes the reader to the cell with that id."""
+    """Return a Markdown link to the cell with that id, which JupyterLab follows."""
     return f"[{text}]({quote(notebook.name)}#cell-id={cell})" if notebook and cell else text
 
 
 def first_heading(notebook: Path, exercises: list[str]) -> tuple[str, str] | None:
-    """The first heading in a notebook that is one of these exercises', and its cell's id; None where there is none."""
+    """Return the notebook's first heading of one of these exercises, with its cell's id; None if there is none."""
     numbers = "|".join(exercise.partition("/")[2] for exercise in exercises)
     try:
         found = (

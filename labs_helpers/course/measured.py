@@ -14,16 +14,16 @@ WITHIN_S = 50.0  # below the limit of a cell under nbval, 60 s
 
 
 def measured_here(measure: Callable[[float], T], instead: Callable[[], T], machine: str) -> T:
-    """What measure(seconds) returns, or, where this machine is too slow or too busy, a sentence and instead().
+    """Return measure(seconds) or, if this machine is too slow or too busy, print a sentence and return instead().
 
-    measure: runs what it measures by `launch`, with `seconds` as its time limit. instead: returns what was recorded on
-    `machine`. Any other failure is raised.
+    measure: runs the measurement by `launch` with a time limit of `seconds`. instead: returns the record of `machine`.
+    Any other failure is raised.
     """
     try:
         return measure(WITHIN_S)
     except (ProcessTimeout, RanksTimeout):
         print(
-            f"{OPEN} This machine was too slow or too busy to measure that within {WITHIN_S:g} s. "
-            f"The lab goes on with what was recorded on {machine}."
+            f"{OPEN} This machine was too slow or too busy to measure that within {WITHIN_S:g} s. The lab "
+            f"continues with the measurement recorded on {machine}."
         )
         return instead()

@@ -1,7 +1,7 @@
-"""The meter: what a kernel loads and stores, counted element by element in Triton's interpreter.
+"""The meter counts a kernel's loads and stores, element by element, in Triton's interpreter.
 
-Traffic, tiles computed twice, elements never written and accesses outside a tensor are exact here, on any
-machine, because the interpreter performs every load and store in Python.
+The interpreter performs every load and store in Python, so these counts are exact on any machine: traffic, tiles
+computed twice, elements never written, and accesses outside a tensor.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class StrayAccess(Exception):
 
 @dataclass
 class Storage:
-    """One block of memory and what happened to each of its elements."""
+    """One block of memory, with the number of loads and stores of each element."""
 
     address: int
     itemsize: int
-    inside: np.ndarray  # bool: belongs to a tensor that was passed
+    inside: np.ndarray  # bool: whether the element belongs to a tensor that was passed
     loads: np.ndarray
     stores: np.ndarray
     writers: np.ndarray
@@ -44,7 +44,8 @@ class Storage:
         return self.address + self.inside.size * self.itemsize
 
     def name_element(self, index: int) -> tuple[str, str]:
-        """(tensor's name, 'row 3, column 40 of 37×40') of the element `index`, seen from the nearest view."""
+        """Return (the tensor's name, 'row 3, column 40 of 37×40') for the element `index`, relative to the nearest
+        view."""
         (offset, shape, strides), name = min(
             self.views.items(), key=lambda view: abs(index - view[0][0]) if index >= view[0][0] else float("inf")
         )
@@ -64,8 +65,8 @@ class Storage:
 
 @dataclass(frozen=True)
 class Counts:
-    """One tensor's counts, each an array of the tensor's shape; bytes are bytes. `writers` counts the programs that
-    stored to an element, `last_writer` is the number of the last one, −1 where there is none."""
+    """One tensor's counts; each is an array with the tensor's shape, and bytes are in bytes. `writers`: the number
+    of programs that stored to an element. `last_writer`: the number of the last of them, −1 if there is none."""
 
     name: str
     itemsize: int
@@ -84,16 +85,16 @@ class Counts:
 
 
 class Meter:
-    """Filled by `metered()`: `launches`, and the counts of each tensor passed to one of them."""
+    """What `metered()` records: the `launches`, and the counts of each tensor that a launch got."""
 
     def __init__(self):
         self.launches: list[Launch] = []
         self.storages: dict[int, Storage] = {}
         self.program = -1
-        self.accesses = 0  # loads and stores that the programs made, of a block each
+        self.accesses = 0  # number of block loads and stores by the programs
 
     def of(self, tensor) -> Counts:
-        """The counts of `tensor`, zero where no kernel was given it."""
+        """Return the counts of `tensor`, all zero if no kernel got it."""
         storage = self.storages.get(tensor.untyped_storage().data_ptr())
         shape, strides = tuple(tensor.shape), tensor.stride()
         if storage is None:
@@ -107,16 +108,16 @@ class Meter:
         return Counts(storage.views.get((offset, shape, strides), ""), storage.itemsize, **view)
 
     def knows(self, tensor) -> bool:
-        """Whether some kernel was given `tensor` or another view of its memory."""
+        """Tell whether some kernel got `tensor` or another view of its memory."""
         return tensor.untyped_storage().data_ptr() in self.storages
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes loaded plus bytes stored, over all tensors."""
+        """Return the bytes loaded plus the bytes stored, over all tensors."""
         return sum((int(s.loads.sum()) + int(s.stores.sum())) * s.itemsize for s in self.storages.values())
 
     def bytes_stored_beside(self, tensor) -> int:
-        """Bytes stored to other memory than that of `tensor`."""
+        """Return the bytes stored to memory other than that of `tensor`."""
         own = tensor.untyped_storage().data_ptr()
         return sum(int(s.stores.sum()) * s.itemsize for address, s in self.storages.items() if address != own)
 
@@ -190,7 +191,7 @@ def as_view(flat: np.ndarray, offset: int, shape, strides) -> np.ndarray:
 
 
 def student_line(files: set[str]) -> tuple[str, int | None, str]:
-    """(file, number, text) of the innermost running line that belongs to one of `files`; its number is the file's."""
+    """Return (file, line number, text) of the innermost running line in one of `files`."""
     import linecache
 
     frame = sys._getframe()
@@ -207,10 +208,10 @@ def student_line(files: set[str]) -> tuple[str, int | None, str]:
 
 @contextmanager
 def metered():
-    """Counts every load and store of the kernels started inside the block; yields the `Meter`.
+    """Count every load and store of the kernels that start inside the block; yield the `Meter`.
 
-    A stray access ends the run with StrayAccess before memory is touched. RuntimeError when kernels are
-    compiled in this process: there is nothing to count on a GPU.
+    A stray access ends the run with StrayAccess before it touches memory. Raises RuntimeError if this process compiles
+    kernels, because nothing can be counted on a GPU.
     """
     import triton
     from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder, interpreter_builder
@@ -231,12 +232,12 @@ def metered():
         meter.program += 1
         original["set_grid_idx"](self, x, y, z)
 
-    # A tensor descriptor's load and store give what follows by name.
+    # A tensor descriptor's load and store pass the remaining arguments by name.
     def load(self, ptrs, mask, other, *rest, **named):
         meter.count("load", ptrs.data, mask.data, self.grid_idx)
         loaded = original["create_masked_load"](self, ptrs, mask, other, *rest, **named)
         if other is None and loaded.data.dtype.kind == "f":
-            # A GPU leaves these undefined; the interpreter's own zeros would hide a forgotten other=.
+            # A GPU leaves these values undefined; the interpreter's zeros would hide a missing other=.
             loaded.data = np.where(np.broadcast_to(mask.data, loaded.data.shape), loaded.data, np.nan).astype(
                 loaded.data.dtype
             )

@@ -1,7 +1,7 @@
 """Work on your own copies of the labs: python -m labs_helpers.course.my_labs [--reset 02/3]
 
-Copies the labs to my_labs/, never over a file that is there, and opens JupyterLab, which shows the course's own files
-too, read-only. Where it is open already, says its address. With --reset it puts the stub of one exercise back instead.
+Copies the labs to my_labs/ without overwriting any file, and opens JupyterLab, which also shows the course's files,
+read-only. If JupyterLab is already running, prints its address. With --reset, only restores the stub of one exercise.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from labs_helpers.labs import NOTEBOOKS, ROOT
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="my_labs", description="Work on your own copies of the labs.")
-    parser.add_argument("--reset", metavar="02/3", help="put the stub of exercise 3 of lab 02 back, and end")
+    parser.add_argument("--reset", metavar="02/3", help="restore the stub of exercise 3 of lab 02, and exit")
     parser.add_argument("--labs", type=Path, default=NOTEBOOKS, help="the labs as shipped")
     parser.add_argument("--to", type=Path, default=ROOT / "my_labs", help="your copies")
     parser.add_argument("--copy-only", action="store_true", help="do not open JupyterLab")
@@ -45,10 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def open_jupyterlab(folder: Path) -> None:
-    """Become JupyterLab, which opens `folder`, with this environment's kernel and programs (mpirun). Its root is the
-    folder above, where the sources are that the labs link to."""
+    """Replace this process with JupyterLab, opened at `folder`, with this environment's kernel and programs
+    (mpirun). Its root is the parent folder, which contains the sources that the labs link to."""
     if address := running_at(folder):
-        print(f"JupyterLab runs already: {address}", flush=True)
+        print(f"JupyterLab is already running: {address}", flush=True)
         webbrowser.open(address)
         return
     watch_from_the_start()
@@ -68,7 +68,7 @@ def open_jupyterlab(folder: Path) -> None:
 
 
 def running_at(folder: Path) -> str:
-    """The address of a JupyterLab that was opened for `folder` before and answers; '' where there is none."""
+    """Return the address of a running JupyterLab that was opened at `folder` and answers; otherwise ''."""
     for server in list_running_servers():
         if Path(server["root_dir"]) != folder.parent.resolve():
             continue

@@ -1,4 +1,4 @@
-"""A student's own copies of the labs, which a newer version of the course never writes over."""
+"""Manage a student's copies of the labs, which a newer version of the course never overwrites."""
 
 import hashlib
 import json
@@ -15,7 +15,8 @@ SHIPPED = "shipped_version"  # in a copy's metadata: the version it was copied f
 
 
 def labs(folder: Path) -> list[Path]:
-    """The notebooks NN_topic.ipynb in `folder`, in teaching order; FileNotFoundError if there is none."""
+    """Return the notebooks NN_topic.ipynb in `folder`, in teaching order. Raises FileNotFoundError if there are
+    none."""
     found = sorted(path for path in folder.glob("[0-9][0-9]_*.ipynb") if not path.name.endswith(".new.ipynb"))
     if not found:
         raise FileNotFoundError(f"there is no lab (NN_topic.ipynb) in {folder}")
@@ -25,8 +26,8 @@ def labs(folder: Path) -> list[Path]:
 def copy_labs(shipped: Path, mine: Path) -> list[str]:
     """Copy the labs in the folder `shipped` that are missing in the folder `mine`.
 
-    A copy that is there is left alone; where its lab has changed since, the new version is put beside it as
-    NN_topic.new.ipynb. Returns a line for each lab that is new or changed.
+    An existing copy is left untouched; if its lab has changed since, the new version is added as NN_topic.new.ipynb.
+    Returns one line per new or changed lab.
     """
     said = []
     for lab in labs(shipped):
@@ -44,14 +45,17 @@ def _place_beside(lab: Path, own: Path) -> str:
     if not newer.exists():
         place(lab, newer)
     elif version_of_copy(newer) != version(lab):
-        return f"{lab.name} has changed again. Rename or delete {newer.name}, an earlier version, to get it"
-    return f"{lab.name} has changed since you copied it. Yours is as it was; the new one is {newer.name}"
+        return (
+            f"{lab.name} has changed again. To get the new version, rename or delete {newer.name}, which is an "
+            "earlier one"
+        )
+    return f"{lab.name} has changed since you copied it. Your copy is untouched; the new version is {newer.name}"
 
 
 def place(lab: Path, target: Path) -> None:
-    """Write a copy of `lab` to `target` that says which version it is, as if none of its cells had been run.
+    """Write a copy of `lab` to `target`, marked with its version and cleared as if no cell had been run.
 
-    The outputs would give every prediction away.
+    The outputs would reveal the results to predict.
     """
     notebook = read(lab)
     clear(*notebook.cells)
@@ -60,15 +64,15 @@ def place(lab: Path, target: Path) -> None:
 
 
 def clear(*cells: NotebookNode) -> None:
-    """Take outputs and execution counts out of the code cells among `cells`."""
+    """Remove outputs and execution counts from the code cells among `cells`."""
     for cell in cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
 
 
 def this_kernel() -> dict:
-    """The metadata that JupyterLab writes for this environment's kernel: with others it marks a lab as changed
-    as soon as it is opened."""
+    """Return the metadata that JupyterLab writes for this environment's kernel. With different metadata, JupyterLab
+    would mark a lab as changed when it is opened."""
     spec = get_kernel_dict()
     return {
         "kernelspec": {"display_name": spec["display_name"], "language": spec["language"], "name": KERNEL_NAME},
@@ -77,13 +81,13 @@ def this_kernel() -> dict:
 
 
 def version(lab: Path) -> str:
-    """A hash of what the cells say. Outputs do not count: they change each time the lab is executed."""
+    """Return a hash of the cells' sources. Outputs do not count, because every run of the lab changes them."""
     cells = [(cell.cell_type, cell.source, cell.metadata) for cell in read(lab).cells]
     return hashlib.sha256(json.dumps(cells, sort_keys=True).encode()).hexdigest()
 
 
 def version_of_copy(own: Path) -> str | None:
-    """The version that a copy came from; None if it does not say, or cannot be read."""
+    """Return the version that a copy came from; None if it is not recorded or the copy cannot be read."""
     try:
         return read(own).metadata.get(SHIPPED)
     except ValueError:
@@ -91,11 +95,11 @@ def version_of_copy(own: Path) -> str | None:
 
 
 def read(path: Path) -> NotebookNode:
-    """The notebook in `path`; ValueError, with its name, if there is none in it."""
+    """Return the notebook in `path`. Raises ValueError with its name if the file is not a notebook."""
     try:
         return nbformat.read(path, as_version=4)
     except (ValueError, AttributeError, nbformat.ValidationError) as error:
-        raise ValueError(f"{path} is damaged, it holds no notebook: {error}") from error
+        raise ValueError(f"{path} is damaged and not a readable notebook: {error}") from error
 
 
 def write(notebook: NotebookNode, target: Path) -> None:
@@ -103,7 +107,7 @@ def write(notebook: NotebookNode, target: Path) -> None:
 
 
 def write_text(text: str, target: Path) -> None:
-    """Write the whole file or, when the disk is full or somebody interrupts, leave the old one."""
+    """Write the whole file or, if the disk is full or the user interrupts, leave the old one."""
     target.parent.mkdir(parents=True, exist_ok=True)
     descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}", suffix=".part")
     try:

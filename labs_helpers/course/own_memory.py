@@ -1,7 +1,8 @@
-"""An answer as each of several ranks has it: with memory of its own.
+"""Give each of several ranks its own copy of an answer, with separate memory.
 
-Real ranks are processes, each of which has run the cells. Practice ranks are threads of one process: here each has what
-the cells make when they run again or, where these are not known, as in a notebook, a copy of the answer.
+Real ranks are processes, each of which has run the cells. Practice ranks are threads of one process. Here, each
+practice rank gets the result of another run of the cells or, if these are unknown as in a notebook, a copy of the
+answer.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import torch
 
 from labs_helpers.compile.source import names_used, plain, reachable
 
-_known: list[tuple[Any, Callable[[], Any]]] = []  # an answer, and what makes it anew
+_known: list[tuple[Any, Callable[[], Any]]] = []  # an answer, and the function that recreates it
 
 
 @contextmanager
 def made_anew(answer, make: Callable[[], Any]) -> Iterator[None]:
-    """Inside the block make() gives the answer again, with nothing that it shares with another."""
+    """Inside the block, make() recreates the answer so that it shares nothing with another copy."""
     _known.append((answer, make))
     try:
         yield
@@ -33,7 +34,7 @@ def made_anew(answer, make: Callable[[], Any]) -> Iterator[None]:
 
 
 class OnEachRank:
-    """An answer that may be called on any thread, and has memory of its own on each. fn: the answer itself."""
+    """An answer that may be called on any thread and has separate memory on each. fn: the answer itself."""
 
     def __init__(self, student) -> None:
         self.fn, self._here = student, threading.local()
@@ -45,15 +46,15 @@ class OnEachRank:
 
 
 def of_its_own(student):
-    """The answer with memory of its own for what it keeps in global variables, defaults and closures: real ranks have
-    that, threads do not."""
+    """Return the answer with separate memory for its global variables, defaults and closures, as real ranks have it
+    and threads do not."""
     for answer, make in _known:
         if answer is student:
             return _with_names(make(), student)
     if not isinstance(plain(student), FunctionType):
         return student
     parts = [plain(part) for part in reachable(student).values()]
-    copies: dict[int, Any] = {}  # one for all, so that two names of one thing stay two names of one thing
+    copies: dict[int, Any] = {}  # shared, so that two names of one object still refer to one object
     home = dict(plain(student).__globals__)
     for name in {name for part in parts for name in names_used(part)} & home.keys():
         value = home[name]
@@ -62,14 +63,14 @@ def of_its_own(student):
 
 
 def _with_names(made, student):
-    """`made`, whose module has been given what the student's was since its cells ran."""
+    """Return `made` after its module has got the names that the student's module got since its cells ran."""
     for name, value in getattr(plain(student), "__globals__", {}).items():
         getattr(plain(made), "__globals__", {}).setdefault(name, value)
     return made
 
 
 def _copy(value, copies: dict[int, Any]):
-    """A copy of what can be changed; what cannot be copied, such as a communicator, as it is."""
+    """Return a copy of a mutable value; a value that cannot be copied, such as a communicator, is returned itself."""
     if isinstance(value, FunctionType | BuiltinFunctionType | type | ModuleType):
         return value
     try:
@@ -87,19 +88,21 @@ def _with_memory(function, home: dict, copies: dict[int, Any]):
 
 
 def global_names(student) -> Any:
-    """The answer's global names, with `get` and assignment; those of its process where it has one of its own."""
+    """Return the answer's global names, with `get` and assignment; if it runs in another process, those of that
+    process."""
     return student if hasattr(student, "anew") else getattr(plain(student), "__globals__", {})
 
 
 def random_state(student) -> list[Any]:
-    """The state of the random numbers that all code shares: in this process, or in the answer's where it has one."""
+    """Return the state of the global random number generators in this process or, if the answer has one, in its
+    process."""
     if hasattr(student, "random_state"):
         return student.random_state()
     return [repr(random.getstate()), np.random.get_state()[1].tolist(), torch.random.get_rng_state().tolist()]
 
 
 def names_in(student) -> set[str]:
-    """All that the answer and what it calls look up, attributes too, and that of what is defined inside."""
+    """Return all names and attributes that the answer, its inner functions and the functions it calls look up."""
     return {name for part in reachable(student).values() for name in _names(plain(part).__code__)}
 
 

@@ -1,4 +1,4 @@
-"""Which of a kernel's parameters the pointers on a line of it are made of, by its text."""
+"""Find the kernel parameters that a line's pointers derive from, by reading the source."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cache
 
 
 def parameter_of(file: str, number: int | None, kind: str) -> str:
-    """The parameter that the tl.load or tl.store (kind) on line `number` of `file` goes through; '' for none and for
-    several."""
+    """Return the parameter that the tl.load or tl.store (kind) on line `number` of `file` goes through; '' if there
+    is none or several."""
     found = {
         name
         for first, last, of, name in _accesses("".join(linecache.getlines(file)))
@@ -21,7 +21,8 @@ def parameter_of(file: str, number: int | None, kind: str) -> str:
 
 @cache
 def _accesses(text: str) -> list[tuple[int, int, str, str]]:
-    """(first line, last line, 'load' or 'store', parameter) of each tl.load and tl.store in the functions of `text`."""
+    """Return (first line, last line, 'load' or 'store', parameter) of each tl.load and tl.store in the functions of
+    `text`."""
     try:
         functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
     except SyntaxError:  # a cell with a magic in it
@@ -38,12 +39,12 @@ def _accesses(text: str) -> list[tuple[int, int, str, str]]:
 
 
 def calls(tree: ast.AST, function: str) -> list[ast.Call]:
-    """The calls of `function`, such as 'tl.dot'."""
+    """Return the calls of `function`, such as 'tl.dot'."""
     return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == function]
 
 
 def made_of(tree: ast.AST) -> dict[str, set[str]]:
-    """Name → the names in what is assigned to it."""
+    """Map each name to the names in the values assigned to it."""
     assigned: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AugAssign)):
@@ -54,13 +55,13 @@ def made_of(tree: ast.AST) -> dict[str, set[str]]:
 
 
 def names_in(node: ast.AST) -> list[str]:
-    """In the order of the text."""
+    """Return the names in source order."""
     found = [name for name in ast.walk(node) if isinstance(name, ast.Name)]
     return [name.id for name in sorted(found, key=lambda name: (name.lineno, name.col_offset))]
 
 
 def reached(names: list[str], assigned: Mapping[str, set[str]]) -> set[str]:
-    """`names` and everything that they are made of."""
+    """Return `names` and all names that they derive from."""
     found: set[str] = set()
     waiting = list(names)
     while waiting:

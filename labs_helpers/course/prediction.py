@@ -1,4 +1,4 @@
-"""Predictions: a number written down before the measurement that answers it."""
+"""Predictions: numbers that a student writes down before the measurement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from labs_helpers.course.wrap import wrap
 
 @dataclass
 class Prediction:
-    """A number given before a measurement, `value`, and the one that was found, `answer`; None while there is none."""
+    """A number predicted before a measurement, `value`, and the measured one, `answer`; each is None while it is
+    missing."""
 
     question: str
     value: float | None = None
@@ -21,19 +22,19 @@ class Prediction:
     on: str = ""
 
     def found(self, answer: float, unit: str = "", on: str = "") -> None:
-        """Keeps what was found for the summary, and prints it beside what was predicted:
+        """Keep the result for the summary, and print it next to the prediction:
 
             sectors down a column: you said 64; it is 32 (2 times too high)
 
-        answer: in the unit of the question. unit: written behind both numbers, such as '%' or ' kB'. on: the machine,
-        where it is not this one: 'on NVIDIA H200 it is 1.9'.
+        answer: in the unit of the question. unit: written after both numbers, such as '%' or ' kB'. on: the machine, if
+        it is not this one: 'on NVIDIA H200 it is 1.9'.
         """
         self.answer, self.unit, self.on = float(answer), unit, on
         keep_prediction(SCORES.lab, self.question, asdict(self))
         print(f"{self.question}: {self}")
 
     def __str__(self) -> str:
-        """'you said 64; it is 32 (2 times too high)', or what there is of it."""
+        """Return 'you said 64; it is 32 (2 times too high)', or as much of it as is known."""
         said = "no prediction" if self.value is None else f"you said {_number(self.value)}{self.unit}"
         if self.answer is None:
             return said
@@ -46,12 +47,12 @@ class Prediction:
 
 
 def _number(x: float) -> str:
-    """Three digits and more of a number: 2,048, 0.333, 1.5e+09."""
+    """Format a number with at least three digits: 2,048, 0.333, 1.5e+09."""
     return f"{x:,.0f}" if x == int(x) and abs(x) < 1e9 else f"{x:,.0f}" if 1000 <= abs(x) < 1e9 else f"{x:.3g}"
 
 
 def _off(said: float, right: float) -> str:
-    """' (2 times too high)', where both are positive and that far apart."""
+    """Return ' (2 times too high)' if both numbers are positive and far enough apart."""
     if said <= 0 or right <= 0:
         return ""
     ratio = max(said / right, right / said)
@@ -62,7 +63,7 @@ def _off(said: float, right: float) -> str:
 
 
 class _Short:
-    """Shown in a notebook without the frames of this file."""
+    """An error that a notebook shows without the frames of this file."""
 
     def _render_traceback_(self) -> list[str]:
         return wrap(f"✗ {self}").splitlines()
@@ -77,16 +78,16 @@ class NotFinite(_Short, ValueError):
 
 
 def predict(question: str, value: float | None) -> Prediction:
-    """Keeps `value` for the summary and for the plot; None means 'not yet' and draws nothing.
+    """Keep `value` for the summary and the plot; None means 'not yet' and draws nothing.
 
-    What was found is said beside it where it is known, in a cell that may print what it likes
-    (`nbval-ignore-output`), and comes back in the summary:
+    A later cell, with the tag `nbval-ignore-output`, prints the result next to the prediction, and the summary repeats
+    it:
 
         sectors = predict("sectors down a column", None)
         …
         sectors.found(32)  # sectors down a column: you said 64; it is 32 (2 times too high)
 
-    Raises TypeError for anything that is not a number, ValueError for one that is not finite.
+    Raises TypeError for anything but a number or None, ValueError for a number that is not finite.
     """
     if value is not None:
         if isinstance(value, bool) or not isinstance(value, (int, float)):

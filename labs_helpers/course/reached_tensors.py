@@ -1,4 +1,4 @@
-"""The tensors that functions hold between two calls: in closures, defaults, globals, lists and objects of their own."""
+"""Find the tensors that functions hold between two calls: in closures, defaults, globals, lists and objects."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 
 def tensors_reached(roots: Iterable[Any]) -> Iterator[Tensor]:
-    """Walk what a function closes over, its defaults, the globals that it names, and whatever these hold, except
-    modules and objects of PyTorch's and the course's. A function in another process is asked for its tensors."""
+    """Walk a function's closure, defaults and globals and everything that these hold, except modules and objects of
+    PyTorch and the course. A function in another process is asked for its tensors."""
     seen: set[int] = set()
     left = list(roots)
     while left:

@@ -1,4 +1,4 @@
-"""JupyterLab shows the whole course, so that links to its sources open, and writes in the student's folder alone."""
+"""Make JupyterLab show the whole course, so that links to its sources work, but write only in the student's folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOT_SHOWN = {"build", "grades", "tests"}  # of the course; hidden folders are no
 
 
 class OwnFolderOnly(AsyncLargeFileManager):
-    """Jupyter's files, of which only those in the folder `own` can be changed, also by root."""
+    """Jupyter's contents manager, which changes only files in the folder `own`, even for root."""
 
     own = Unicode("my_labs", config=True, help="the student's folder, from the root")
 
@@ -23,11 +23,11 @@ class OwnFolderOnly(AsyncLargeFileManager):
     def _refuse_outside(self, *paths: str) -> None:
         for path in paths:
             if not self._is_inside(path):
-                what = f"{path.strip('/') or 'this folder'} is part of the course, and is shown read-only."
-                raise HTTPError(403, f"{what} Files in {self.own}/ can be changed.")
+                what = f"{path.strip('/') or 'this folder'} is part of the course and read-only."
+                raise HTTPError(403, f"{what} You can change files in {self.own}/.")
 
     def is_writable(self, path: str) -> bool:
-        """Whether JupyterLab may save the file, or make files in the folder."""
+        """Tell whether JupyterLab may save the file, or create files in the folder."""
         return self._is_inside(f"{path.strip('/')}/x") and super().is_writable(path)
 
     async def get(self, path: str, *arguments: Any, **named: Any) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class OwnFolderOnly(AsyncLargeFileManager):
         await super().rename_file(old_path, new_path)
 
     async def copy(self, from_path: str, to_path: str | None = None) -> dict[str, Any]:
-        """A copy of a file that cannot be changed goes into the student's folder."""
+        """Copy a file; the copy of a read-only file goes into the student's folder."""
         if not self._is_inside(f"{to_path or posixpath.dirname(from_path)}/x"):
             to_path = self.own
         return await super().copy(from_path, to_path)

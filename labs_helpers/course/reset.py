@@ -1,4 +1,4 @@
-"""Put the stub and the check of one exercise back into a student's copy of a lab, and keep what they replace."""
+"""Restore the stub and the check of one exercise in a student's copy of a lab, and keep the replaced cells."""
 
 from copy import deepcopy
 from datetime import datetime
@@ -12,29 +12,29 @@ from labs_helpers.labs import retired
 
 
 def reset(which: str, shipped: Path, mine: Path) -> str:
-    """Put the stub of exercise `which` ('02/3': exercise 3 of lab 02) back into the copy in `mine`.
+    """Restore the stub of exercise `which` ('02/3': exercise 3 of lab 02) in the copy in `mine`.
 
-    Its old cell stays below the stub, as a raw cell; its check, which comes back too where it was deleted or changed,
-    is as if it had not been run. Returns what was done and what to do next. Raises ValueError, which lists what there
-    is, for an unknown lab or exercise.
+    The old cell stays below the stub, as a raw cell. The check is restored too if it was deleted or changed, and is
+    cleared. Returns a text that says what was done and what to do next. Raises ValueError, which lists the
+    alternatives, for an unknown lab or exercise.
     """
     lab, original, stub = _find(which, shipped)
     own = mine / lab.name
     if not own.exists():
         place(lab, own)
-        return f"{own.name} is new, and has every stub"
+        return f"{own.name} is a new copy with all stubs"
     notebook = read(own)
     own_code = put_back(stub, notebook, original)
     checks = [put_back(cell, notebook, original) for cell in original.cells if grade_id(cell) == _check_of(stub)]
     if not own_code and not any(checks):
-        return f"Exercise {which} in {own} is the stub already"
+        return f"Exercise {which} in {own} is already the stub"
     write(notebook, own)
     if not own_code:
-        return f"The check of exercise {which} in {own} is back. Is the lab open in JupyterLab? Reload it from disk"
+        return f"Restored the check of exercise {which} in {own}. If the lab is open in JupyterLab, reload it from disk"
     return (
-        f"Exercise {which} in {own} is the stub again; your old cell is kept below it. "
-        "Is the lab open in JupyterLab? Then: File, Reload Notebook from Disk, and run the stub's cell and the check "
-        "below it; the running notebook still has your old function"
+        f"Exercise {which} in {own} is the stub again; your old cell is kept below it. If the lab is open in "
+        "JupyterLab: File, Reload Notebook from Disk, then run the stub's cell and the check below it; until "
+        "then the running notebook still has your old function"
     )
 
 
@@ -43,7 +43,7 @@ def _find(which: str, shipped: Path) -> tuple[Path, NotebookNode, NotebookNode]:
     numbers = {lab.name[:2]: lab for lab in labs(shipped)}
     lab = numbers.get(number.zfill(2))
     if lab is None:
-        raise ValueError(f"RESET={which}: there is no lab {number!r}. There are: {', '.join(numbers)}")
+        raise ValueError(f"RESET={which}: there is no lab {number!r}. The labs are: {', '.join(numbers)}")
     original = read(lab)
     stubs = {grade_id(cell): cell for cell in original.cells if is_exercise(cell)}
     stub = stubs.get(f"{lab.name[:2]}-{exercise}")
@@ -51,7 +51,7 @@ def _find(which: str, shipped: Path) -> tuple[Path, NotebookNode, NotebookNode]:
         raise ValueError(f"RESET={which}: {gone[0]}")
     if stub is None:
         known = ", ".join(grade.replace("-", "/", 1) for grade in stubs) or "none"
-        raise ValueError(f"RESET={which}: {lab.name} has no such exercise. It has: {known}")
+        raise ValueError(f"RESET={which}: {lab.name} has no such exercise. Its exercises are: {known}")
     return lab, original, stub
 
 
@@ -68,9 +68,9 @@ def _check_of(stub: NotebookNode) -> str:
 
 
 def put_back(stub: NotebookNode, notebook: NotebookNode, original: NotebookNode) -> bool:
-    """Make `stub`, a cell of `original`, the only cell of its name in `notebook`; False if it is already.
+    """Make `stub`, a cell of `original`, the only cell of its name in `notebook`; return False if it already is.
 
-    stub: an exercise's cell, or a check's. A cell that was deleted comes back where it stood.
+    stub: an exercise's cell, or a check's. A deleted cell returns to its old position.
     """
     cells = notebook.cells
     places = [i for i, cell in enumerate(cells) if cell.cell_type == "code" and grade_id(cell) == grade_id(stub)]
@@ -86,7 +86,7 @@ def put_back(stub: NotebookNode, notebook: NotebookNode, original: NotebookNode)
 
 
 def _place_of(stub: NotebookNode, notebook: NotebookNode, original: NotebookNode) -> int:
-    """Behind the nearest cell before `stub` that `notebook` still has; else at its end."""
+    """Return the position after the nearest cell before `stub` that `notebook` still has; otherwise its end."""
     places = {cell.id: i for i, cell in enumerate(notebook.cells)}
     ids = [cell.id for cell in original.cells]
     before = [places[id] for id in ids[: ids.index(stub.id)] if id in places]

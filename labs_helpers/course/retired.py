@@ -1,4 +1,4 @@
-"""What a notebook finds in place of a retired exercise: older copies still call its check and reveal its reference."""
+"""Replacements for a retired exercise: older copies of a notebook still call its check and reveal its reference."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from labs_helpers.labs import Retired, retired
 
 @dataclass(frozen=True)
 class RetiredExercise:
-    """Its check: says that it was retired and returns the student's function. Cells that need a function which was
-    never written are skipped."""
+    """The check of a retired exercise: it prints that and returns the student's function. If the function was never
+    written, cells that need it are skipped."""
 
     exercise: Retired
 

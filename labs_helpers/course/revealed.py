@@ -1,4 +1,4 @@
-"""Show a reference: the tested code itself, folded."""
+"""Show a reference, that is, the tested code itself, in a folded block."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from labs_helpers.course.withheld import Withheld
 
 
 def reveal(reference, now: bool = False) -> None:
-    """Shows the source of an exercise's reference, collapsed.
+    """Show the source of an exercise's reference, collapsed.
 
-    Before an attempt it asks for `now=True`, and the summary then says so. ValueError for a function that is
-    no exercise's reference. A hand-out may have no references; then it says so.
+    Before an attempt it requires `now=True`, and the summary then says so. Raises ValueError for a function that is not
+    the reference of an exercise. In a hand-out without references, prints that there is none.
     """
     if isinstance(reference, Withheld):
-        print(f"{OPEN} The references are not in this hand-out; the hints are.")
+        print(f"{OPEN} This hand-out does not include the references; the hints are there.")
         return
     if isinstance(reference, RetiredExercise):
         print(f"{RETIRED} {reference.exercise}")
         return
     found = [e for e in SCORES.exercises.values() if e.reference is reference]
     if not found:
-        raise ValueError(f"{getattr(reference, '__name__', reference)!r} is no exercise's reference")
+        raise ValueError(f"{getattr(reference, '__name__', reference)!r} is not the reference of an exercise")
     exercise = found[0]
     if SCORES.status.get(exercise.id, OPEN) == OPEN:
         if not now:
-            print(f"{exercise.id} has not been attempted. The hints come first; `now=True` shows the reference.")
+            print(f"{exercise.id} has not been attempted. Read the hints first; `now=True` shows the reference.")
             return
         SCORES.revealed.add(exercise.id)
     _show(f"Reference for {exercise.id} {exercise.title}", cell_of(reference))

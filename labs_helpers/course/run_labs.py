@@ -1,10 +1,8 @@
-"""Work through the labs headless: python -m labs_helpers.course.run_labs [02 | notebook ...] --out build
+"""Run the labs headless: python -m labs_helpers.course.run_labs [02 | notebook ...] --out build
 
-Each notebook is executed as a copy in a folder of its own, on whatever this machine has. OUT gets, for each
-lab, the executed notebook and an HTML page, its figures as SVG under figures/, and index.html over all of it,
-labs of earlier runs included.
-A lab that fails is named with its cell and the end of its error; the others still run, and the exit status
-is 1.
+Executes a copy of each notebook in a separate folder, on this machine's hardware. For each lab, OUT gets the executed
+notebook, an HTML page, and the figures as SVG under figures/; index.html covers all labs in OUT, including earlier
+runs. If a lab fails, its cell and the end of the error are printed; the other labs still run, and the exit status is 1.
 """
 
 import argparse
@@ -25,7 +23,7 @@ from labs_helpers.course.index_page import RESULT, Result, write_index
 from labs_helpers.draw.alternatives import with_alternatives
 from labs_helpers.labs import LABS, lab
 
-# A row of a table keeps its line, and the table scrolls: on a phone numbers would break in the middle.
+# Table rows do not wrap, and the table scrolls: on a phone, numbers would break in the middle.
 TABLES_SCROLL = """<style>
 .jp-OutputArea-output pre { white-space: pre; word-break: normal; overflow-x: auto; }
 .jp-RenderedHTMLCommon table { display: block; max-width: 100%; overflow-x: auto; }
@@ -35,7 +33,7 @@ TABLES_SCROLL = """<style>
 
 
 def headings(notebook: NotebookNode) -> list[str]:
-    """For each cell, the nearest Markdown heading at or above it ('' before the first)."""
+    """Return, for each cell, the nearest Markdown heading in or above it ('' before the first)."""
     found, current = [], ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -46,7 +44,7 @@ def headings(notebook: NotebookNode) -> list[str]:
 
 
 class Progress:
-    """'lab 02 · cell 14/41 · K loop': a line that is rewritten, on a terminal; elsewhere nothing is printed."""
+    """A line such as 'lab 02 · cell 14/41 · K loop', which is rewritten on a terminal; elsewhere nothing is printed."""
 
     def __init__(self, lab: str, notebook: NotebookNode):
         self.name = f"lab {lab.partition('_')[0]}"
@@ -67,7 +65,7 @@ class Progress:
 
 
 def run_lab(path: Path, out: Path, cell_timeout: float) -> Result:
-    """Execute the notebook at `path`; what it left, a failed cell's error included, goes to `out`.
+    """Execute the notebook at `path`, and write the executed notebook, including the error of a failed cell, to `out`.
 
     `cell_timeout` is in seconds.
     """
@@ -96,14 +94,14 @@ def run_lab(path: Path, out: Path, cell_timeout: float) -> Result:
 
 
 def to_html(notebook: NotebookNode, title: str) -> str:
-    """A page that needs no network, but for formulae, which stay LaTeX without one."""
+    """Write an HTML page that needs no network, except to render formulas, which otherwise stay LaTeX."""
     exporter = HTMLExporter(embed_images=True, require_js_url="")
     page, _ = exporter.from_notebook_node(with_alternatives(notebook), resources={"metadata": {"name": title}})
     return page.replace("</head>", f"{TABLES_SCROLL}</head>", 1)
 
 
 def _figures(out: Path) -> set[tuple[int, str]]:
-    """(when it was written, name) of each figure."""
+    """Return (time of writing, name) of each figure."""
     return {(file.stat().st_mtime_ns, file.name) for file in (out / "figures").glob("*.svg")}
 
 
@@ -123,10 +121,10 @@ def main(arguments: list[str] | None = None) -> int:
 
     out = options.out.resolve()
     if out in {path.resolve().parent for path in notebooks}:
-        parser.error(f"--out {options.out} holds the notebooks themselves; name another folder")
+        parser.error(f"--out {options.out} contains the source notebooks; use another folder")
     (out / "figures").mkdir(parents=True, exist_ok=True)
     os.environ["LABS_FIGURES"] = str(out / "figures")
-    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernel of this environment, not one of the user's
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernel of this environment, not one of the user's own
     results = []
     try:
         for path in notebooks:

@@ -1,4 +1,4 @@
-"""What happened in this notebook so far: exercises, reveals, predictions; and how points are counted."""
+"""The events in this notebook (exercises, reveals, predictions), and the rule for points."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ OPEN, RIGHT, WRONG, RETIRED = "○", "✓", "✗", "–"
 
 
 def points_of(most: float, state: str, passed: int = 0, cases: int | None = None) -> float:
-    """The points of an answer, of at most `most`: in the notebook, in `make progress`, `make check` and grading alike.
+    """Return the points of an answer, up to `most`: the same rule in the notebook, `make progress`, `make check` and
+    grading.
 
-    RIGHT: all. WRONG: the share that `passed` of `cases` are, rounded to 0.1; at least one case is wrong, whatever
-    number was told. Nothing where the number of cases is not known, and for OPEN.
+    RIGHT: all points. WRONG: the fraction `passed` of `cases`, rounded to 0.1; at least one case counts as wrong. OPEN,
+    and an unknown number of cases: 0.
     """
     if state == RIGHT:
         return most
@@ -30,16 +31,16 @@ class Scoreboard:
     passed: dict = field(default_factory=dict)  # an id → the function that was right last
 
     def of_lab(self) -> list:
-        """The exercises of the current lab, in order; all that are known before `setup` named one."""
+        """Return the exercises of the current lab, in order; before `setup` has named one, all known exercises."""
         return self.of(self.lab)
 
     def of(self, lab: str | None) -> list:
-        """The exercises of a lab ('02') in order, of every lab for None."""
+        """Return the exercises of a lab ('02') in order, or of every lab for None."""
         chosen = [e for key, e in self.exercises.items() if lab is None or key.startswith(f"{lab}/")]
         return sorted(chosen, key=lambda e: [int(part) for part in e.id.split("/")])
 
     def others(self, id: str) -> set[str]:
-        """The names of the answers of the same lab's other exercises."""
+        """Return the names of the other answers of the same lab."""
         return {e.trial.__name__ for e in self.of(id.partition("/")[0]) if e.id != id}
 
 

@@ -1,8 +1,8 @@
-"""In a notebook whose lab has no references: cells that need an exercise which is still open are skipped, with a line.
+"""Skip the cells that need an open exercise in a notebook whose lab has no references, and print a line instead.
 
-Such an exercise's name stands for a `Withheld`. A cell ends at the first statement that reads such a name, or a
-function of the notebook that does; the definitions and imports after it are made all the same, and the other names that
-it would have bound wait as well.
+The name of such an exercise is bound to a `Withheld`. A cell ends at the first statement that reads this name, or that
+calls a function of the notebook that does. Definitions and imports after it still run, and the other names that the
+cell would have bound wait for the exercise as well.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ _STOP = """__import__("labs_helpers.course.skipping", fromlist=["stopped"]).stop
 
 
 def skip_cells() -> None:
-    """From the next cell on, in this notebook; once is enough."""
+    """Skip such cells from the next cell on in this notebook. A second call has no effect."""
     shell = running_shell()
     if shell is not None and not any(isinstance(one, Skipper) for one in shell.ast_transformers):
         shell.ast_transformers.append(Skipper(shell.user_ns))
 
 
 class Skipper(ast.NodeTransformer):
-    """IPython gives it each cell. names: of the notebook. on_ranks: those that wait in the processes of `%%px`."""
+    """Transforms each cell for IPython. names: those of the notebook. on_ranks: names that wait in the processes of
+    `%%px`."""
 
     def __init__(self, names: dict[str, Any]):
         self.names, self.on_ranks = names, dict[str, Withheld]()
@@ -57,7 +58,7 @@ class Skipper(ast.NodeTransformer):
         return _guarded(node)
 
     def _cut(self, node: ast.Module, place: int, open_one: Withheld) -> ast.Module:
-        """The cell up to a statement that waits, and the definitions after it."""
+        """Return the cell up to the first statement that must wait, and the definitions after it."""
         rest = ast.Module(node.body[place:], [])
         for statement in rest.body:
             for body in on_ranks(statement):
@@ -67,7 +68,7 @@ class Skipper(ast.NodeTransformer):
         return _guarded(node)
 
     def _waits(self, statement: ast.stmt, own: set[str]) -> Iterator[Withheld]:
-        """What a statement needs and is open. own: names that the cell has bound before it."""
+        """Return the open exercises that a statement needs. own: names that the cell bound before it."""
         for name in read(ast.Module([statement], [])) - own:
             if found := waiting(self.names.get(name)):
                 yield found
@@ -87,7 +88,7 @@ class Skipper(ast.NodeTransformer):
 
 
 def waiting(value: Any, seen: frozenset[int] = frozenset()) -> Withheld | None:
-    """The open exercise that a value of the notebook is, or that a function of it reads."""
+    """Return the open exercise that a value of the notebook stands for, or that one of its functions reads."""
     if isinstance(value, Withheld):
         return value
     function = plain(value) if callable(value) or hasattr(value, "fn") else None
@@ -98,7 +99,7 @@ def waiting(value: Any, seen: frozenset[int] = frozenset()) -> Withheld | None:
 
 
 def stopped(error: StillOpen, names: list[str]) -> None:
-    """Says so, and has `names` wait, which the cell would have bound."""
+    """Print that the cell was skipped, and make `names`, which it would have bound, wait."""
     print(wrap(f"{OPEN} skipped: {error}"))
     recorded: dict[str, Any] | None = {} if error.reference else None
     if (shell := running_shell()) is not None:
@@ -106,8 +107,8 @@ def stopped(error: StillOpen, names: list[str]) -> None:
 
 
 def _guarded(node: ast.Module) -> ast.Module:
-    """The cell in a `try` that ends it where something that it calls needs an open exercise; a last expression stays
-    the last, because its value is shown."""
+    """Wrap the cell in a `try` that ends it if a function that it calls needs an open exercise. A last expression
+    stays last, because IPython shows its value."""
     (guard,) = ast.parse(_GUARD.format(names=assigned(node))).body
     assert isinstance(guard, ast.Try)
     last = node.body[-1]

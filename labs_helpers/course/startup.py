@@ -1,7 +1,7 @@
-"""IPython runs a copy of this file when a kernel of this environment starts; set-up puts it there.
+"""A file that set-up copies to a place where IPython runs it at the start of each kernel of this environment.
 
-After a restart nothing of the course is loaded, and the first cell that is run would say only that a name is not
-defined; with this it says what to do.
+After a restart, nothing of the course is loaded, and the first cell would only report an undefined name; this file
+makes the kernel say what to do.
 """
 
 try:

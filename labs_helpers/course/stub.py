@@ -1,12 +1,12 @@
-"""From a reference to the stub that a student gets, and whether a function is still that stub.
+"""Make the stub that a student gets from a reference, and tell whether a function is still that stub.
 
-A reference carries the marks around what the student writes:
+A reference has marks around the part that the student writes:
 
     ### BEGIN SOLUTION
     …
     ### END SOLUTION
 
-The stub has `...` there. A `raise` would say more, but it does not compile inside a kernel.
+The stub has `...` there. A `raise` would be more explicit, but it does not compile inside a kernel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 
 
 def cell_of(reference) -> str:
-    """The exercise cell that belongs to a reference, solved: its file without docstring and imports."""
+    """Return the exercise cell of a reference, solved: its file without the docstring and the imports."""
     text = Path(inspect.getsourcefile(plain(reference))).read_text()
     tree = ast.parse(text)
     header = [
@@ -39,7 +39,7 @@ def cell_of(reference) -> str:
 
 
 def stub_of(solved: str) -> str:
-    """The same cell with `...` between each pair of marks. ValueError when there is no pair."""
+    """Return the same cell with `...` between each pair of marks. Raises ValueError if there is no pair."""
     stub, count = _REGION.subn(lambda m: f"{m[1]}{BEGIN}\n{m[1]}...\n{m[1]}{END}", solved)
     if not count:
         raise ValueError(f"no {BEGIN} … {END} in this cell")
@@ -47,23 +47,23 @@ def stub_of(solved: str) -> str:
 
 
 def attempted(function) -> bool:
-    """Whether anything was written where the stub of `function`, or of a function it calls, left `...`.
+    """Tell whether the student wrote something where the stub of `function`, or of a function it calls, has `...`.
 
-    A body that always ends in `raise NotImplementedError` is not written, whatever given code stands before it. Nor is
-    one of nothing but `...`, `pass` or `return None`.
+    A body that always reaches `raise NotImplementedError` does not count as written, whatever given code precedes it.
+    Neither does a body of only `...`, `pass` or `return None`.
     """
     return _written([source_of(part) for part in reachable(function).values()], plain(function).__name__)
 
 
 def is_attempted(cell: str, name: str = "") -> bool:
-    """The same of an exercise cell's text, which has to be Python; also where the function `name` is written so that it
-    needs none of the cell's places."""
+    """Tell the same of an exercise cell's source, which must be valid Python. Also true if the function `name` is
+    written without any of the cell's marked places."""
     return _written([cell], name) or _written(_needed(cell, name), name)
 
 
 def _needed(cell: str, name: str) -> list[str]:
-    """The texts of the cell's function `name` and of those that it refers to; [cell] where it has none. A text goes as
-    far as the next statement: the mark behind the last line is a comment."""
+    """Return the sources of the cell's function `name` and of the functions it refers to; [cell] if there is no such
+    function. A source extends to the next statement, because the mark after the last line is a comment."""
     body, lines = ast.parse(cell).body, cell.split("\n")
     ends = [*(min([node.lineno, *_decorated(node)]) - 1 for node in body[1:]), len(lines)]
     functions = {
@@ -86,24 +86,25 @@ def _written(sources: list[str], name: str) -> bool:
     if regions:
         return not all(map(_is_stub, regions))
     functions = [node for text in sources for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-    # Without marks a helper may be empty: `def ignore(error): pass`. A kernel, or what the check takes, may not.
+    # Without marks, a helper may be empty: `def ignore(error): pass`. A kernel, or the checked function, may not.
     return not any(_untouched(node.body, empty=node.name == name or bool(_decorated(node))) for node in functions)
 
 
 def _is_stub(region: str) -> bool:
     try:
         return _untouched(ast.parse(region).body, empty=True, marked=True)
-    except SyntaxError:  # the marks were moved: what stands between them is no whole statement
+    except SyntaxError:  # the marks were moved: the text between them is not a whole statement
         return False
 
 
 def still_open(function) -> list[str]:
-    """The names of the functions in which `...` still stands where something is to be written, or for a value."""
+    """Return the names of the functions in which `...` is still in a marked place, or is used as a value."""
     return [name for name, part in reachable(function).items() if _has_open(ast.parse(source_of(part)))]
 
 
 def _has_open(node: ast.AST) -> bool:
-    """Whether a placeholder stands here, or `...` anywhere but in a subscript, where it is all that is not named."""
+    """Tell whether the statements contain a placeholder, or `...` outside a subscript, where it means all other
+    axes."""
     if _is_placeholder(node) or (isinstance(node, ast.Constant) and node.value is Ellipsis):
         return True
     inside = [node.value] if isinstance(node, ast.Subscript) else ast.iter_child_nodes(node)
@@ -111,16 +112,17 @@ def _has_open(node: ast.AST) -> bool:
 
 
 def _untouched(statements: list[ast.stmt], empty: bool, marked: bool = False) -> bool:
-    """Whether nothing but placeholders (and a docstring) stands here, or `raise NotImplementedError` is always reached.
-    empty: `pass` and `return None` are placeholders too. marked: these are the statements between two marks."""
+    """Tell whether the statements are only placeholders (and a docstring), or always reach `raise
+    NotImplementedError`. empty: `pass` and `return None` are placeholders too. marked: these are the statements
+    between two marks."""
     if _always_raises(statements, marked):
         return True
     return all(_is_placeholder(node) or _is_text(node) or (empty and _is_empty(node)) for node in statements)
 
 
 def _always_raises(statements: list[ast.stmt], marked: bool) -> bool:
-    """Also inside a loop or a `with`, as far as nothing returns before. Without marks an inner function may be the
-    place that was open; between them it is the answer's own."""
+    """Tell whether the statements always raise, also inside a loop or a `with`, unless something returns before.
+    Without marks, an inner function may be the open place; between marks, it belongs to the answer."""
     inner = () if marked else _DEFINITIONS
     for node in statements:
         if _raises(node) or (
@@ -143,7 +145,7 @@ def _is_empty(node: ast.stmt) -> bool:
 
 
 def _raises(node: ast.AST) -> bool:
-    """`raise NotImplementedError()`, with or without words: nbgrader's placeholder too."""
+    """Tell whether the statement is `raise NotImplementedError()`, with or without a message; nbgrader uses it too."""
     return isinstance(node, ast.Raise) and "NotImplementedError" in ast.dump(node)
 
 

@@ -1,4 +1,4 @@
-"""Count what one call loads and stores, on any machine: in the interpreter here, or in another process's."""
+"""Count the loads and stores of one call on any machine: in this interpreter, or in that of another process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from labs_helpers.course.meter import metered
 
 @dataclass(frozen=True)
 class Tally:
-    """One call's traffic. `loads`: one array an input, how often each element was loaded. `stores` and `writer`: of
-    the result, how often each element was stored and which program, counted from 0, stored it last (−1: none).
-    Bytes are bytes."""
+    """One call's traffic. `loads`: one array per input, with the number of loads of each element. `stores`,
+    `writer`: for each element of the result, the number of stores and the last program that stored it, counted from
+    0 (−1: none). Bytes are in bytes."""
 
     loads: list
     stores: np.ndarray
@@ -29,10 +29,10 @@ class Tally:
 
 
 def tally(function, *tensors, **keywords) -> Tally:
-    """Call `function(*tensors, **keywords)`, which launches Triton kernels and returns a tensor, and count.
+    """Call `function(*tensors, **keywords)`, which launches Triton kernels and returns a tensor, and count its
+    accesses.
 
-    On a GPU the call is made in the interpreter of another process, on copies in main memory. Raises what the
-    call raises.
+    On a GPU, the interpreter of another process makes the call, on copies in main memory. Raises the call's exceptions.
     """
     return interpreted(_tally, function, tensors, keywords)
 

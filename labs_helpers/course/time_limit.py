@@ -1,9 +1,9 @@
-"""A time limit round a student's code: it ends an endless loop with the line that it was in, and the kernel lives on.
+"""Limit the time of a student's code: an endless loop ends with a message that names its line, and the kernel survives.
 
     with time_limit(60, files):
         student(x)
 
-After a while it says that the code still runs, where, and how to interrupt it. A limit may stand inside another.
+After a while, a line says that the code is still running, where, and how to interrupt it. Limits can be nested.
 """
 
 from __future__ import annotations
@@ -21,25 +21,26 @@ from types import FrameType
 
 LIMIT_S = 60.0  # of one case of a check
 TELL_AFTER_S = 20.0
-PATIENCE = 5  # times the limit, for code that waits or hardly gets a processor
-AGAIN_S = 1.0  # code that catches everything is told again
+PATIENCE = 5  # times the limit, for code that waits or gets little processor time
+AGAIN_S = 1.0  # interval of repeated raises, for code that catches everything
 _DEBUGGERS = ("bdb.py", "pdb.py", "pydevd.py", "pydevd_frame.py")
 
 
 class TimeLimit(KeyboardInterrupt):
-    """The time is over: an interrupt, so that no `except Exception` holds it up and what was started is ended."""
+    """Raised at the limit. It is a KeyboardInterrupt, so that `except Exception` does not catch it and started
+    processes end."""
 
     seconds: float = LIMIT_S
 
 
 @contextmanager
 def time_limit(seconds: float = LIMIT_S, files: Collection[str] = (), tell: Callable[[str], None] = print) -> Iterator:
-    """Raises TimeLimit inside the block when it has run for `seconds`; in a debugger it never does.
+    """Raise TimeLimit inside the block once it has run for `seconds`; never in a debugger.
 
-    The time is over only when half of it was processor time, or at PATIENCE times the limit: a busy machine and a
-    closed laptop are no endless loop. files: whose innermost running line `tell` is told after TELL_AFTER_S.
-    In the main thread it is a signal, which ends time.sleep and locks too; in others it waits for their next line of
-    Python.
+    The limit is reached only if half of the time was processor time, or after PATIENCE times the limit: neither a busy
+    machine nor a closed laptop is an endless loop. files: after TELL_AFTER_S, `tell` gets the innermost running line in
+    one of them. In the main thread a signal raises TimeLimit, which also ends time.sleep and locks; in other threads it
+    is raised at their next line of Python.
     """
     watched, over = threading.get_ident(), threading.Event()
     main = threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGALRM")
@@ -58,10 +59,10 @@ def time_limit(seconds: float = LIMIT_S, files: Collection[str] = (), tell: Call
     finally:
         over.set()
         try:
-            with state.lock:  # the watcher raises nothing in this thread once it has ended
+            with state.lock:  # after the watcher has ended, it raises nothing in this thread
                 state.ended = True
             if state.expired:
-                time.sleep(0.01)  # for a signal on its way
+                time.sleep(0.01)  # for a pending signal
         finally:
             state.ended = True
             if main:
@@ -71,7 +72,7 @@ def time_limit(seconds: float = LIMIT_S, files: Collection[str] = (), tell: Call
 
 
 def limit_each(lines: Generator, files: Collection[str] = (), seconds: float = LIMIT_S) -> Iterator:
-    """What `lines` yields, each within a limit of its own; returns what it returns."""
+    """Yield what `lines` yields, each item within its own limit; return its return value."""
     try:
         while True:
             with time_limit(seconds, files):
@@ -85,7 +86,7 @@ def limit_each(lines: Generator, files: Collection[str] = (), seconds: float = L
 
 
 class _State:
-    """Of one limit: whether its time is over, and whether its block has ended."""
+    """The state of one limit: whether it was reached, and whether its block has ended."""
 
     def __init__(self) -> None:
         self.lock, self.expired, self.ended = threading.Lock(), False, False
@@ -97,14 +98,14 @@ def _handler(state: _State, seconds: float, before: Callable) -> Callable:
             error = TimeLimit(f"not finished within {seconds:g} s")
             error.seconds = seconds
             raise error
-        if callable(earlier := before()):  # of a limit round this one, or of another's
+        if callable(earlier := before()):  # of an outer limit, or of a foreign one
             earlier(number, frame)
 
     return handle
 
 
 def _watch(thread, main, state: _State, over: threading.Event, seconds: float, files, tell) -> None:
-    """In a thread of its own: says that it takes long, and ends it when the time is over."""
+    """Runs in a separate thread: report that the code takes long, and end it at the limit."""
     started, worked = time.monotonic(), time.process_time()
     if TELL_AFTER_S < seconds:
         if over.wait(TELL_AFTER_S):
@@ -130,18 +131,18 @@ def _still_running(thread: int, files: Collection[str], seconds: float) -> str:
     frame = _frame_of(thread)
     while frame is not None and frame.f_code.co_filename not in files:
         frame = frame.f_back
-    where = ", in the check itself and not in your code"
+    where = ", in the check itself, not in your code"
     if frame is not None:
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
         where = f", now in line {frame.f_lineno}: {line}"
     return (
-        f"… still at work after {TELL_AFTER_S:g} s{where}\n"
-        f"  To stop it, interrupt the kernel (■ in the toolbar). The check itself stops it at about {seconds:g} s."
+        f"… still running after {TELL_AFTER_S:g} s{where}\n  To stop it, interrupt the kernel (■ in the toolbar). "
+        f"The check stops it at about {seconds:g} s."
     )
 
 
 def _debugging(thread: int) -> bool:
-    """Whether a debugger is at work in this process, or the thread stands in one."""
+    """Tell whether a debugger is active in this process or has stopped the thread."""
     monitoring = getattr(sys, "monitoring", None)
     if monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None:
         return True

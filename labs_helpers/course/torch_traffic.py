@@ -1,4 +1,4 @@
-"""What a chain of PyTorch operations moves through memory, counted operation by operation."""
+"""Count the bytes that a chain of PyTorch operations moves through memory, operation by operation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation and its compulsory bytes: each tensor it takes read once, each it makes written once."""
+    """One operation and its compulsory bytes: each input tensor is read once, and each new tensor is written once."""
 
     name: str
     bytes_read: int
@@ -26,7 +26,7 @@ class Operation:
 class TorchTraffic(TorchDispatchMode):
     """`with TorchTraffic() as traffic:` records each operation that touches memory; views do not.
 
-    An upper bound of what leaves the chip, and exact for tensors larger than the caches.
+    The bytes are an upper bound of the traffic to DRAM, and exact for tensors larger than the caches.
     """
 
     operations: list[Operation] = field(default_factory=list)
@@ -40,12 +40,12 @@ class TorchTraffic(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Keep torch._dynamo out of it, whose import takes longer than most checks. Nothing here is compiled."""
+        """Avoid torch._dynamo, whose import takes longer than most checks. Nothing is compiled here."""
         return False
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
-        # matmul ends in an _unsafe_view, whose schema does not say that it is one.
+        # matmul ends in an _unsafe_view, whose schema does not mark it as a view.
         is_view = function.overloadpacket.__name__ == "_unsafe_view" or any(
             r.alias_info is not None and not r.alias_info.is_write for r in function._schema.returns
         )

@@ -1,4 +1,5 @@
-"""Which program loads which row of a tensor, counted on any machine: in the interpreter here or in another process."""
+"""Count which program loads which row of a tensor, on any machine: in this interpreter or in that of another
+process."""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ from labs_helpers.course.meter import metered
 
 
 def visits(function, x, y, *rest, **keywords) -> np.ndarray:
-    """How often program (i, 0, 0) loads each row of `y` while `function(x, y, …)` runs: int (programs, rows).
+    """Return how often program (i, 0, 0) loads each row of `y` during `function(x, y, …)`: int (programs, rows).
 
-    y: (…, rows, columns); the rows are those of its first matrix. On a GPU the call is made in the interpreter of
-    another process, on copies. Raises what the call raises.
+    y: (…, rows, columns); rows of its first matrix are counted. On a GPU, the interpreter of another process makes the
+    call, on copies. Raises the call's exceptions.
     """
     return interpreted(_visits, function, x, y, *rest, **keywords)
 
 
 @contextmanager
 def row_loads(y: torch.Tensor) -> Iterator[dict[int, np.ndarray]]:
-    """Yields a dict that the kernels which run inside the block fill, where they are interpreted: i → how often
-    program (i, 0, 0) loads each row of y's first matrix, int (rows,)."""
+    """Yield a dict that interpreted kernels inside the block fill: i → how often program (i, 0, 0) loads each row of
+    y's first matrix, int (rows,)."""
     from triton.runtime.interpreter import InterpreterBuilder
 
     column = y[(0,) * (y.ndim - 2)][:, 0]

@@ -1,4 +1,4 @@
-"""What stands in a reference's place in a hand-out that has none, and in an open exercise's place in its notebook."""
+"""Placeholders for a missing reference in a hand-out without references, and for an open exercise in its notebook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class StillOpen(RuntimeError):
-    """Something needs an exercise that is still open, or its reference, which is not here. exercise: such as '02/3'."""
+    """Raised by code that needs an open exercise, or its missing reference. exercise: such as '02/3'."""
 
     def __init__(self, exercise: str, name: str, reference: bool):
         self.exercise, self.name, self.reference = exercise, name, reference
@@ -25,10 +25,10 @@ class StillOpen(RuntimeError):
 
 
 class Withheld:
-    """Raises StillOpen where it is called, or launched as a kernel is.
+    """A function that raises StillOpen when it is called, or launched as a kernel.
 
-    recorded: for one in a reference's place, what that returned where a check asks it, by the arguments' `key`; for
-    these it is returned here.
+    recorded: for a missing reference, the results that a check asks for, by the `key` of the arguments; these calls
+    return the recorded result.
     """
 
     def __init__(self, exercise: str, name: str, recorded: Mapping[str, Any] | None = None):
@@ -51,5 +51,5 @@ class Withheld:
 
 
 def key(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> str:
-    """A short name of a call's arguments."""
+    """Return a short name of a call's arguments."""
     return hashlib.sha256(repr((arguments, sorted(keywords.items()))).encode()).hexdigest()[:12]

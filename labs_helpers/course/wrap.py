@@ -1,4 +1,4 @@
-"""Long lines folded at words: JupyterLab breaks those of an output wherever they meet its edge."""
+"""Wrap long lines at words: JupyterLab would break them anywhere at its edge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ WIDTH = 100
 
 
 def wrap(text: str, width: int = WIDTH) -> str:
-    """`text` with no line longer than `width`, if its words allow it; what is folded is indented by two more."""
+    """Return `text` with no line longer than `width` if its words allow that; continuation lines are indented by two
+    more."""
     return "\n".join(_fold(line, width) for line in text.splitlines())
 
 

@@ -1,1 +1,1 @@
-"""One look for all figures, and names that do not overlap."""
+"""The style of all figures, and labels that do not overlap."""

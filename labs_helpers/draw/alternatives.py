@@ -1,8 +1,8 @@
-"""Text alternatives of figures in pages made from notebooks.
+"""Text alternatives of figures on pages made from notebooks.
 
-A figure's text travels in its output's metadata, as IPython's `Image(alt=…)` puts it there. JupyterLab shows it through
-the renderer in jupyterlab/ beside this file; nbconvert's and Sphinx's templates show none, so pages are made from
-notebooks in which the figures are <img> tags.
+The text is stored in the metadata of the figure's output, like the alt of IPython's `Image(alt=…)`. JupyterLab shows it
+through the renderer in jupyterlab/ in this folder. The templates of nbconvert and Sphinx ignore it, so pages are made
+from notebooks in which each figure is an <img> tag.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LABEXTENSIONS = Path(__file__).with_name("jupyterlab")  # for JupyterLab's extra
 
 
 def with_alternatives(notebook: NotebookNode) -> NotebookNode:
-    """Return a copy in which each PNG that has a text alternative is an HTML output with both."""
+    """Return a copy in which each PNG with a text alternative becomes an HTML output that contains both."""
     copy = deepcopy(notebook)
     for cell in copy.cells:
         for output in cell.get("outputs", []):

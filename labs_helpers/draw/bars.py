@@ -1,4 +1,4 @@
-"""Horizontal bars, the first on top, stacked part by part: what a step is made of, what memory holds."""
+"""Horizontal stacked bars, the first at the top: the parts of a step's time, or of the memory in use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from labs_helpers.draw import figures
 from labs_helpers.draw.roles import INK, PAPER, Role, color
 
-FLOOR = "no synchronisation"  # the part of a step that `over_floor` sets apart
+FLOOR = "no synchronisation"  # name of the part that `over_floor` splits off
 Parts = Mapping[str, float]
 
 
@@ -30,12 +30,12 @@ def draw_bars(
     pale: Collection[str] = (),
     ticks: bool = True,
 ) -> float:
-    """Draw name → length, or name → {part: length}; return where the longest bar ends.
+    """Draw name → length, or name → {part: length}; return the end of the longest bar.
 
-    roles: of every bar, or by part, or by bar. texts: name → words behind the bar's end. spread: name → the ends of a
-    line over the bar. names: the rows, by default those of `bars`; panels that share them leave some empty. unit: of
-    the ticks, with SI prefixes. room: of the axis, in lengths of the longest bar. shift: of the bars in their rows, for
-    two in one. ticks=False leaves the x axis out, where every bar bears its number.
+    roles: one for all bars, or per part, or per bar. texts: name → text after the bar's end. spread: name → the ends of
+    a line over the bar. names: the rows, by default those of `bars`; panels that share rows may leave some empty. unit:
+    of the ticks, with SI prefixes. room: length of the axis, in lengths of the longest bar. shift: offset of the bars
+    in their rows, to draw two per row. ticks=False: no x axis, for bars with numbers.
     """
     names, longest = list(names or bars), 0.0
     for name, parts in bars.items():
@@ -65,27 +65,28 @@ def draw_bars(
 
 
 def over_floor(floor: float, step: float, rest: str) -> dict[str, float]:
-    """A step's two parts: what takes as long without communication, and under the name `rest` what comes on top."""
-    floor = floor if floor == floor else 0.0  # nan where it was not measured
+    """Split a step into two parts: the time that it takes without communication, and the rest, under the name
+    `rest`."""
+    floor = floor if floor == floor else 0.0  # NaN if it was not measured
     return {FLOOR: min(floor, step)} | ({rest: max(0.0, step - floor)} if rest != FLOOR else {})
 
 
 def write_at_end(ax: Axes, x: float, y: float, text: str) -> None:
-    """Words right of a bar's end, on the figure's ground."""
+    """Write text to the right of a bar's end, on the figure's background."""
     ground = {"facecolor": PAPER, "edgecolor": "none", "pad": 1}
     look: dict[str, Any] = {"va": "center", "fontsize": "small", "bbox": ground, "annotation_clip": False}
     ax.annotate(text, (x, y), xytext=(5, 0), textcoords="offset points", **look)
 
 
 def mark_bar(ax: Axes, x: float | Sequence[float], y: float, marker: str = "D") -> None:
-    """A hollow mark on a bar, such as what a formula says; '|' for each of several counts."""
+    """Draw a hollow mark on a bar, such as the value of a formula; '|' for each of several counts."""
     xs = [x] if isinstance(x, (int, float)) else list(x)
     look: dict[str, Any] = {"markersize": 14} if marker == "|" else {"markersize": 7, "markerfacecolor": "none"}
     ax.plot(xs, [y] * len(xs), marker, color=color("formula"), markeredgewidth=1.6, label="_mark", **look)
 
 
 def predict_bar(ax: Axes, x: float | None, y: float) -> None:
-    """A predicted length, as a triangle below its bar; None draws nothing."""
+    """Draw a predicted length as a triangle below its bar; None draws nothing."""
     if x is not None:
         ax.plot([x], [y + 0.38], "^", color=color("formula"), markersize=9, label="_prediction")
         look: dict[str, Any] = {"va": "center", "fontsize": "small", "style": "italic"}

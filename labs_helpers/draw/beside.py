@@ -1,4 +1,4 @@
-"""The reader's own records in the figures of a study, beside those of a recorded machine."""
+"""Draw the reader's own records next to those of a recorded machine in the figures of a study."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from matplotlib.text import Text
 from labs_helpers.measure import records
 
 Chart = Callable[..., Figure]
-OF_ONE_MACHINE = ("title", "prediction")  # arguments that speak of the recorded machine alone
+OF_ONE_MACHINE = ("title", "prediction")  # arguments that apply only to the recorded machine
 
 
 def beside_yours(study: str, load: Callable[[str], Any] | None = None) -> Callable[[Chart], Chart]:
-    """Decorate a chart, whose first argument is the records of one machine, or label → records of several.
+    """Decorate a chart whose first argument is the records of one machine, or label → records of several.
 
-    Of a recorded machine it returns the figure as before, and has drawn the reader's records of the same study by the
-    same arguments, except OF_ONE_MACHINE: `figures.finish` shows those figures below. load: see `figures_of_yours`.
+    For a recorded machine, the chart returns its usual figure. It also draws the reader's records of the same study
+    with the same arguments, except OF_ONE_MACHINE, and `figures.finish` shows those figures below. load: see
+    `figures_of_yours`.
     """
 
     def decorate(draw: Chart) -> Chart:
@@ -52,11 +53,12 @@ def beside_yours(study: str, load: Callable[[str], Any] | None = None) -> Callab
 def figures_of_yours(
     draw: Chart, study: str, load: Callable[[str], Any] | None = None, **options: Any
 ) -> dict[str, Figure]:
-    """`draw(records, **options)` of each machine that the reader measured, under its name in `records.yours`.
+    """Return `draw(records, **options)` for each machine that the reader measured, titled with its name in
+    `records.yours`.
 
-    load(machine) makes of the reader's records what the chart takes; by default all of them. A line names each machine
-    of which no figure can be drawn: too little was measured there, such as a part of the study, or only what runs
-    without a GPU. A machine without a record of what `load` looks for gets no figure either.
+    `load(machine)` turns the reader's records into the chart's argument; by default, all of them. If a machine lacks
+    measurements for the figure, such as a part of the study or everything that needs a GPU, a printed line says so. A
+    machine without any record that `load` looks for gets no figure.
     """
     found = {}
     for machine, rows in records.yours(study).items():
@@ -64,24 +66,25 @@ def figures_of_yours(
             if not len(chosen := load(machine) if load else rows):
                 continue
             _name(figure := draw(chosen, **options), _label(rows))
-            figure.draw_without_rendering()  # what cannot be shown fails here, not in the middle of a cell
-        except Exception:  # whatever a chart raises where rows or columns are missing
+            figure.draw_without_rendering()  # an unshowable figure fails here, not in the middle of a cell
+        except Exception:  # any exception of a chart without the rows or columns that it needs
             figure = None
         if figure is None or getattr(figure, "empty", False):
-            print(f"{_label(rows)}: too little is measured for this figure.")
+            print(f"{_label(rows)}: not enough measurements for this figure.")
         else:
             found[machine] = figure
     return found
 
 
 def is_recorded(rows: Any) -> bool:
-    """True for the records of a machine that came with the course: neither the reader's, nor made by this process."""
+    """Tell whether the records are of a machine shipped with the course, and not from the reader or from this
+    process."""
     there = hasattr(rows, "columns") and "on.machine" in rows and len(rows) > 0
     return there and not _label(rows).endswith(records.YOURS)
 
 
 def _name(figure: Figure, machine: str) -> None:
-    """Write the machine below the title, unless the figure says already where it was measured."""
+    """Write the machine's name below the title, unless the figure already names it."""
     if not any(machine in text.get_text() for text in figure.findobj(Text)):
         if figure.get_suptitle():
             figure.suptitle(f"{figure.get_suptitle()}\n{machine}", x=0.01, ha="left")

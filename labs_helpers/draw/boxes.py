@@ -1,4 +1,4 @@
-"""Boxes with words in them: ranks, tiles, the parts of a GPU, chunks of a message."""
+"""Boxes with text: ranks, tiles, the parts of a GPU, chunks of a message."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def draw_box(
     ink: str | None = None,
     **style: Any,
 ) -> None:
-    """Draw a filled box from its corner, with words in its middle.
+    """Draw a filled box, given its corner, with centered text.
 
-    ground, edge, ink: colours of the box, its edge and the words. size: of the letters. style: of the box, as
-    `Rectangle` takes it.
+    ground, edge, ink: colors of the box, its edge and the text. size: of the text. style: of the box, as for
+    `Rectangle`.
     """
     ax.add_patch(Rectangle(corner, width, height, facecolor=ground, edgecolor=edge, **style))
     if text:
@@ -36,13 +36,13 @@ def draw_box(
 def draw_arrow(
     ax: Axes, start: tuple[float, float], end: tuple[float, float], color: str, style: str = "-|>", **arrow: Any
 ) -> None:
-    """Draw an arrow from start to end. style: '-|>', or '<->' for both ways."""
+    """Draw an arrow from start to end. style: '-|>', or '<->' for both directions."""
     props = {"arrowstyle": style, "color": color, "linewidth": 1.5, "shrinkA": 0, "shrinkB": 0} | arrow
     ax.annotate("", end, start, arrowprops=props)
 
 
 def bare(ax: Axes) -> None:
-    """Take grid, ticks' marks and frame off the axes, and leave the ticks' names."""
+    """Remove the grid, tick marks and frame from the axes, but keep the tick labels."""
     ax.grid(False)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)

@@ -1,4 +1,4 @@
-"""Matrices of cells that are of a few kinds, side by side: what is wrong in a tensor, who holds what."""
+"""Matrices of cells of a few kinds, next to each other: the wrong elements of a tensor, or the content of each rank."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labs_helpers.draw.roles import INK, PAPER, color, text_on
 
 
 def draw_cells(picture: Any) -> Figure:
-    """Draw a picture: `title`, `kinds` (what a number in a panel means → its role), `panels`, `below`, `axes`.
+    """Draw a picture: `title`, `kinds` (the meaning of a number in a panel → its role), `panels`, `below`, `axes`.
 
     A panel has `name`, `kinds` (a matrix of numbers, −1 for no cell), `place` (left, right, bottom, top), `texts` and
     `box`, as in course/verdict/picture.py.
@@ -27,7 +27,7 @@ def draw_cells(picture: Any) -> Figure:
     height = 2.3 if flat else 1.6 + 0.3 * rows if written else 2.9
     width = {1: 5.0, 2: 6.2}.get(len(picture.panels), 7.2)
     fig, axes = figures.panels(picture.title, [panel.name for panel in picture.panels], width, height)
-    colors = [to_rgb(color(role)) for role in picture.kinds.values()] + [to_rgb(PAPER)]  # which −1 finds
+    colors = [to_rgb(color(role)) for role in picture.kinds.values()] + [to_rgb(PAPER)]  # index −1 selects it
     for ax, panel in zip(axes, picture.panels, strict=True):
         ax.imshow(np.array(colors)[panel.kinds], extent=panel.place, aspect="auto", interpolation="nearest")
         bare(ax)
@@ -56,7 +56,7 @@ def draw_cells(picture: Any) -> Figure:
 
 
 def _told(panel: Any, kinds: list[str]) -> str:
-    """What a panel shows, in words: its texts row by row, or where each kind but the commonest one lies."""
+    """Describe a panel in words: its texts row by row, or the position of each kind except the most common one."""
     if len(panel.texts):
         return "; ".join(f"{r}: {' '.join(text or '·' for text in row)}" for r, row in enumerate(panel.texts))
     left, right, bottom, top = panel.place

@@ -1,4 +1,4 @@
-"""Curves that look the same in every figure of a topic, and the axes, titles and predictions around them."""
+"""Curves with the same style in every figure of a topic, and their axes, titles and predictions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Curves:
-    """The look of a topic's curves: name → role, or (role, marker); drawn in this order."""
+    """The style of a topic's curves: name → role, or (role, marker); drawn in this order."""
 
     def __init__(self, looks: Mapping[str, Role | tuple[Role, str]], **style: Any) -> None:
         self.looks, self.style = dict(looks), style
@@ -32,7 +32,7 @@ class Curves:
         return iter(self.looks)
 
     def role(self, name: str) -> Role:
-        """The role of a curve; 'aside' of one that has no look yet."""
+        """Return the role of a curve, 'aside' for a curve without a style."""
         look = self.looks.get(name, "aside")
         return look[0] if isinstance(look, tuple) else look
 
@@ -53,7 +53,8 @@ class Curves:
         high: Iterable[float] | None = None,
         **style: Any,
     ) -> None:
-        """One curve with its name; with `low` and `high` a bar of spread at each point. style: as `Axes.plot` takes."""
+        """Draw one curve with its name, and an error bar at each point if `low` and `high` are given. style: as for
+        `Axes.plot`."""
         look = {"marker": self.marker(name), "color": self.color(name), "label": name} | self.style | style
         ax.plot(list(x), list(y), **look)
         if low is not None and high is not None:
@@ -61,8 +62,7 @@ class Curves:
 
 
 def tick_each(ax: Axes, values: Iterable[float], base: int = 10, xlabel: str | None = None) -> None:
-    """A logarithmic x axis with a tick at each of the values and nowhere else; base 2 writes multiples of 1,024 as
-    '4k'."""
+    """Make the x axis logarithmic with a tick at each of the values only; base 2 writes multiples of 1,024 as '4k'."""
     ticks = sorted(set(values))
     ax.set_xscale("log", base=base)
     ax.set_xticks(ticks, [length_text(n) if base == 2 and n % 1 == 0 else f"{n:.7g}" for n in ticks])
@@ -72,7 +72,7 @@ def tick_each(ax: Axes, values: Iterable[float], base: int = 10, xlabel: str | N
 
 
 def log_bytes(ax: Axes, xlabel: str = "bytes") -> None:
-    """Both axes logarithmic: bytes to the right, seconds up."""
+    """Make both axes logarithmic: x in bytes, y in seconds."""
     ax.set(xscale="log", yscale="log", xlabel=xlabel)
     ax.xaxis.set_major_locator(LogLocator(10, numticks=8))
     figures.set_unit(ax.xaxis, "B")
@@ -81,7 +81,7 @@ def log_bytes(ax: Axes, xlabel: str = "bytes") -> None:
 
 
 def percent(ax: Axes) -> None:
-    """Write the y axis's ticks as percentages."""
+    """Write the ticks of the y axis as percentages."""
     ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
 
 
@@ -95,8 +95,8 @@ def level(
     right: bool = False,
     below: bool = False,
 ) -> None:
-    """A line over the whole width, what is to be reached or beaten, with words over its left end, its right, or
-    below it. style: '--' for what something comes near to, ':' for a mere mark."""
+    """Draw a horizontal line for a target or a limit, with text above its left end, above its right end, or below
+    it. style: '--' for an asymptote, ':' for a mere mark."""
     ax.axhline(at, linestyle=style, linewidth=1.4, color=roles.color(role), label="_level")
     place: dict[str, Any] = {"ha": "right" if right else "left", "va": "top" if below else "bottom"}
     place |= {"xycoords": ax.get_yaxis_transform(), "xytext": (0, -4 if below else 3), "textcoords": "offset points"}
@@ -105,7 +105,7 @@ def level(
 
 
 def upright(ax: Axes, at: float, text: str = "", *, role: Role = "limit", style: str = "--", top: bool = True) -> None:
-    """The same from the bottom to the top, with words over its end, or right of its foot."""
+    """Draw the same line vertically, with text above its end or to the right of its foot."""
     ax.axvline(at, linestyle=style, linewidth=1.4, color=roles.color(role), label="_level", zorder=1.5)
     place: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points"}
     place |= {"ha": "center", "va": "bottom", "xytext": (0, 2)} if top else {"va": "bottom", "xytext": (5, 0)}
@@ -114,5 +114,6 @@ def upright(ax: Axes, at: float, text: str = "", *, role: Role = "limit", style:
 
 
 def recorded_on(rows: pandas.DataFrame) -> str:
-    """', NVIDIA H200 (recorded)' or ', NVIDIA H200, your run' where the records, a DataFrame, say so; else ''."""
+    """Return ', NVIDIA H200 (recorded)' or ', NVIDIA H200, your run' for records (a DataFrame) that name a machine;
+    otherwise ''."""
     return f", {label(rows['on.machine'].iloc[0])}" if "on.machine" in rows and len(rows) else ""

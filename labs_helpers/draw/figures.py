@@ -1,12 +1,11 @@
-"""One look for all labs: figures that read in light and dark, in print and by the colour-blind.
+"""The style of all figures: readable in light and dark mode, in print, and for color-blind readers.
 
     fig, ax = figures.new("Copy bandwidth")
     ax.plot(sizes, bandwidth, label="NVIDIA H200")
     figures.label_lines(ax)
     figures.finish(fig, "copy_bandwidth")
 
-Figures stand outside pyplot, so a notebook shows each once, where `finish` is called, and none is left
-open behind.
+Figures do not use pyplot, so a notebook shows each figure once, where `finish` is called, and none stays open.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ __all__ = [
     "new", "panels", "png", "predicted", "say", "set_title", "set_unit", "use_style", "write_below",
 ]  # fmt: skip
 
-# The ground is opaque, a light card: dark text stays legible wherever the figure is shown.
+# The background is opaque and light, so that dark text stays legible on any page.
 STYLE: dict[RcKeyType, Any] = {
     "figure.facecolor": PAPER,
     "axes.facecolor": PAPER,
@@ -71,7 +70,7 @@ STYLE: dict[RcKeyType, Any] = {
     "lines.linewidth": 2,
     "lines.markersize": 6,
     "legend.frameon": False,
-    # Each curve differs in its marker as well as in its colour.
+    # Curves differ in their markers as well as in their colors.
     "axes.prop_cycle": cycler(color=list(COLORS.values())) + cycler(marker=list(MARKERS)),
     "svg.fonttype": "path",
 }
@@ -79,18 +78,19 @@ STYLE: dict[RcKeyType, Any] = {
 # Of a figure's pixels: so many of one colour are an area, whose colour says something; so much (of 255) between the
 # shades of an edge is not seen.
 FILLED, SEEN = 64, 24
-ALTERNATIVE = 600  # letters of a text alternative: longer ones are not listened to
+ALTERNATIVE = 600  # letters of a text alternative: readers do not listen to longer ones
 
 
 def use_style() -> None:
-    """Give every figure made from here on, with pyplot too, the look of the labs."""
+    """Give every figure from now on, including pyplot's, the style of the labs."""
     matplotlib.rcParams.update(STYLE)
 
 
 def new(title: str | None = None, width: float = 7.2, height: float = 4.2, **subplots: Any) -> tuple[Figure, Any]:
-    """A figure of width × height inches and its axes, as plt.subplots gives them: (fig, ax).
+    """Return (fig, ax), a figure of width × height inches and its axes, as plt.subplots does.
 
-    A title too long for the figure is broken. subplots: what `Figure.subplots` takes (nrows, ncols, sharey, …).
+    A title that is too long for the figure is wrapped. subplots: arguments of `Figure.subplots` (nrows, ncols, sharey,
+    …).
     """
     use_style()
     fig = Figure(figsize=(width, height), layout="constrained")
@@ -103,7 +103,7 @@ def new(title: str | None = None, width: float = 7.2, height: float = 4.2, **sub
 def panels(
     title: str | None, names: Iterable[Any], width: float = 7.2, height: float = 4.2, **subplots: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with a panel per name, side by side, and the title above them all: (fig, [ax, …]).
+    """Return (fig, [ax, …]), a figure with one panel per name, next to each other, under a common title.
 
     names: titles of the panels; '' for none. subplots: as for `new`.
     """
@@ -116,7 +116,7 @@ def panels(
 
 
 def set_title(fig: Figure, title: str, ax: Axes | None = None) -> None:
-    """Write the title over the axes, or from the figure's left edge over all of them; lines are broken at its width."""
+    """Write the title above the axes, or above all axes from the figure's left edge; wrap it at the figure's width."""
     letters = int((10.5 if ax is None else 11) * fig.get_figwidth())
     lines = "\n".join(textwrap.fill(line, letters) for line in title.splitlines())
     if ax is not None:
@@ -126,7 +126,8 @@ def set_title(fig: Figure, title: str, ax: Axes | None = None) -> None:
 
 
 def write_below(fig: Figure, text: str) -> None:
-    """Write below the axes, over a legend there, what the title leaves out: the machine and the sizes measured."""
+    """Write a note below the axes, above a legend there, for what the title omits: the machine and the measured
+    sizes."""
     lines = textwrap.fill(text, int(13 * fig.get_figwidth()))
     legend = fig.legends[0] if fig.legends else fig.legend(handles=[], loc="outside lower left", borderpad=0)
     legend.set_title(lines, prop=FontProperties(size="small"))
@@ -134,7 +135,7 @@ def write_below(fig: Figure, text: str) -> None:
 
 
 def say(text: str, ax: Axes | None = None) -> Figure:
-    """Write `text` in place of a chart: in the axes, or in a figure of its own, whose `empty` is True."""
+    """Write `text` instead of a chart: in the axes, or in a new figure whose `empty` is True."""
     fig = ax.figure if ax is not None else None
     if ax is None:
         fig, ax = new(height=1.4)
@@ -150,9 +151,10 @@ def legend_below(
     only: Collection[str] | None = None,
     share: float = 1.0,
 ) -> None:
-    """A legend below the figure: of the curves and bars that have labels, or label → role of a patch, or label → (role,
-    look) of a line, where the look is '-', '--', ':' or a marker. The role '' is a patch that bears no colour.
-    only: the labels to show. share: of the patches' colours, below 1 thinned on the ground."""
+    """Draw a legend below the figure for the curves and bars with labels, or for given labels: label → role of a
+    patch, or label → (role, look) of a line, where look is '-', '--', ':' or a marker. The role '' is a patch
+    without a color. only: the labels to show. share: strength of the patches' colors; below 1 they blend into the
+    background."""
     handles: list[Patch | Line2D] = []
     for label, role in (entries or {}).items():
         if only is not None and label not in only:
@@ -173,16 +175,16 @@ def legend_below(
             there = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True)) | there
         handles = list(there.values())
     letters = sum(len(str(one.get_label())) + 6 for one in handles)
-    columns = -(-len(handles) // -(-letters // int(13 * fig.get_figwidth())))  # as many in each row
+    columns = -(-len(handles) // -(-letters // int(13 * fig.get_figwidth())))  # the same number in each row
     fig.legend(handles=handles, loc="outside lower left", ncols=columns, fontsize="small", handlelength=1.4)
 
 
 def finish(fig: Figure, name: str, place: str | None = None, update: bool = False) -> None:
-    """Show the figure as PNG in a notebook, and write `<name>.svg` where LABS_FIGURES names a directory.
+    """Show the figure as PNG in a notebook, and write `<name>.svg` into the folder named by LABS_FIGURES, if it is set.
 
-    The SVG is the same, byte for byte, for the same figure. Outside a notebook nothing is shown. Below it follow the
-    figures of the reader's own machines, where there are any (see beside.py). place: a name of the output, in which a
-    later figure with update=True takes this one's place.
+    The SVG of a figure is reproducible byte for byte. Outside a notebook nothing is shown. The figures of the reader's
+    own machines follow below, if there are any (see beside.py). place: a name for the output; a later figure with
+    update=True replaces it.
 
     Raises ValueError for a name that is not a plain file name.
     """
@@ -207,9 +209,9 @@ def _show(fig: Figure, alt: str, **place: Any) -> None:
 
     if get_ipython() is None:
         return
-    # IPython 7, which Colab has, knows no alt=.
+    # IPython 7, on Colab, has no alt=.
     display(Image(png(fig), format="png", metadata={"alt": alt}), **place)
-    # %matplotlib would show a figure of pyplot's a second time at the end of the cell.
+    # %matplotlib would show a pyplot figure a second time at the end of the cell.
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close(fig)
 
@@ -223,7 +225,8 @@ def svg(fig: Figure, name: str) -> bytes:
 
 
 def png(fig: Figure) -> bytes:
-    """The figure as PNG: in a palette where that shows the same, in a third of the bytes; else in all colours."""
+    """Return the figure as PNG: with a palette, which takes a third of the bytes, if that shows the same, otherwise
+    in full color."""
     drawn, packed = io.BytesIO(), io.BytesIO()
     fig.savefig(drawn, format="png")
     image = PIL.Image.open(drawn).convert("RGB")
@@ -232,8 +235,8 @@ def png(fig: Figure) -> bytes:
 
 
 def _with_palette(image: PIL.Image.Image) -> PIL.Image.Image | None:
-    """`image` in at most 256 colours: those of FILLED pixels and more are exact, and no channel of any pixel is off by
-    more than SEEN. None where 256 colours do not suffice."""
+    """Return `image` in at most 256 colors: the colors of FILLED pixels or more are exact, and no channel of a pixel
+    is off by more than SEEN. None if 256 colors do not suffice."""
     pixels = np.asarray(image).reshape(-1, 3)
     codes, where, count = np.unique(pixels @ [1 << 16, 1 << 8, 1], return_inverse=True, return_counts=True)
     colors = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], 1)
@@ -242,7 +245,7 @@ def _with_palette(image: PIL.Image.Image) -> PIL.Image.Image | None:
         return None
     off = np.stack([np.abs(colors - colors[one]).max(1) for one in chosen])
     nearest, error = off.argmin(0), off.min(0)
-    while error.max() > SEEN:  # the colour that is furthest from all others comes next
+    while error.max() > SEEN:  # the color that is farthest from all others comes next
         if len(chosen) == 256:
             return None
         chosen.append(int(error.argmax()))
@@ -254,7 +257,7 @@ def _with_palette(image: PIL.Image.Image) -> PIL.Image.Image | None:
 
 
 def alternative(fig: Figure) -> str:
-    """The figure's text for those who cannot see it: title, each panel's axes and curves, and what stands below."""
+    """Return the figure's text alternative: its title, each panel's axes and curves, and the note below."""
     panels = [ax for ax in fig.axes if ax.axison]
     parts = [fig.get_suptitle() or next(filter(None, map(_title, panels)), "")]
     for ax in panels:
@@ -279,15 +282,15 @@ def set_unit(axis: Axis, unit: str) -> None:
 
 
 def predicted(prediction: Any) -> float | None:
-    """The number of a Prediction, None where there is no prediction or no number yet."""
+    """Return the number of a Prediction, or None if there is no prediction or it has no number yet."""
     return prediction.value if hasattr(prediction, "value") else prediction
 
 
 def mark_prediction(ax: Axes, x: Any, y: Any, text: str = "your prediction", scale: float = 1.0) -> Annotation | None:
     """Draw a predicted point, hollow and labelled, over the measurements.
 
-    x, y: numbers, of which one may be a Prediction, in units of `scale`. Nothing is drawn where one of them is None, or
-    has no place on a logarithmic axis. Call it last: the label goes where it covers no curve, point or other text.
+    x, y: numbers in units of `scale`; one of them may be a Prediction. Draws nothing if one of them is None or cannot
+    be shown on a logarithmic axis. Call this last: the label is placed where it covers no curve, point or other text.
     Returns the label, or None; an empty text is no label.
     """
     x, y = (

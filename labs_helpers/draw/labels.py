@@ -1,4 +1,4 @@
-"""Names written beside curves and points, moved until they do not overlap."""
+"""Labels next to curves and points, moved until they do not overlap."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -15,9 +15,10 @@ Extents = np.ndarray[Any, Any]
 
 
 def label_lines(ax: Axes, gap: float = 1.35) -> None:
-    """Write each labelled curve's name right of the axes, instead of a legend, moved apart where they meet.
+    """Write the name of each labelled curve to the right of the axes instead of a legend, and move overlapping names
+    apart.
 
-    gap: the least distance of two labels, in heights of the text. Call it last: it reads the axes' limits.
+    gap: the least distance of two labels, in text heights. Call this last: it reads the axes' limits.
     """
     figure = cast(Figure, ax.figure)  # a SubFigure cannot be drawn alone
     figure.draw_without_rendering()
@@ -34,7 +35,7 @@ def label_lines(ax: Axes, gap: float = 1.35) -> None:
     size = matplotlib.rcParams["font.size"]
     points_per_pixel = 72 / figure.dpi
     heights = _apart([y for (_, y), _ in ends], gap * size / points_per_pixel)
-    # A column right of the axes, wherever the layout then puts their edge.
+    # A column to the right of the axes, wherever the layout puts their edge.
     column = offset_copy(ax.transAxes, figure, x=10, units="points")
     for ((x, y), line), height in zip(ends, heights, strict=True):
         ax.annotate(
@@ -46,17 +47,17 @@ def label_lines(ax: Axes, gap: float = 1.35) -> None:
 
 
 def label_points(ax: Axes, points: dict[str, tuple[float, float]], **style: Any) -> list[Annotation]:
-    """Write each point's name beside it, where no curve, point or other text is in the way; returns the texts.
+    """Write each point's name next to it, clear of curves, points and other text; return the texts.
 
-    points: name → (x, y). style: of the text, as `Axes.annotate` takes it. Call it last. Where a place free of
-    everything is not found, the one with the least in the way is taken.
+    points: name → (x, y). style: of the text, as for `Axes.annotate`. Call this last. If no place is entirely free, the
+    label goes where it covers least.
     """
     figure = cast(Figure, ax.figure)
     figure.draw_without_rendering()
     frame = np.array(ax.get_window_extent().extents)
     taken = [np.array(text.get_window_extent().extents) for text in ax.texts]
     taken += [_around(ax.transData.transform(point), 5, 5) for point in points.values()]
-    # Curves as rows of small boxes, so that one test of overlap serves for everything.
+    # Curves become rows of small boxes, so that one overlap test handles everything.
     for line in ax.get_lines():
         path = line.get_path().transformed(line.get_transform())
         vertices = np.asarray(path.vertices)
@@ -81,7 +82,8 @@ def label_points(ax: Axes, points: dict[str, tuple[float, float]], **style: Any)
 
 
 def _offsets(half_width: float, half_height: float) -> Iterator[tuple[float, float]]:
-    """Where a label's centre may go, nearest first: right, left, above, below, the corners, then farther."""
+    """Return candidate positions of a label's center, nearest first: right, left, above, below, the corners, then
+    farther away."""
     for distance in (10, 14, 18, 28, 40, 54):
         right, up = half_width + distance, half_height + distance
         yield from [(right, 0), (-right, 0), (0, up), (0, -up)]
@@ -89,16 +91,17 @@ def _offsets(half_width: float, half_height: float) -> Iterator[tuple[float, flo
 
 
 def _in_the_way(place: Extents, taken: Extents, frame: Extents) -> float:
-    """Area in square pixels that a label would cover, and ten times what would leave the axes. taken: a row per box."""
+    """Return the area in square pixels that a label would cover, plus ten times the area outside the axes. taken:
+    one row per box."""
     x0, y0, x1, y1 = place
     outside = (x1 - x0) * (y1 - y0) - _overlaps(place, frame[None])
     return float(_overlaps(place, taken) + 10 * outside)
 
 
 def _overlaps(one: Extents, others: Extents) -> float:
-    """The areas that a box shares with others, added up. Boxes are (x0, y0, x1, y1)."""
+    """Return the sum of the areas that a box shares with others. Boxes are (x0, y0, x1, y1)."""
     sides = np.minimum(one[2:], others[:, 2:]) - np.maximum(one[:2], others[:, :2])
-    return float(np.fmax(sides, 0).prod(axis=1).sum())  # what has no place (nan) is not in the way
+    return float(np.fmax(sides, 0).prod(axis=1).sum())  # a box without a position (NaN) covers nothing
 
 
 def _around(centre: Iterable[float], half_width: float, half_height: float) -> Extents:
@@ -107,7 +110,7 @@ def _around(centre: Iterable[float], half_width: float, half_height: float) -> E
 
 
 def _apart(values: list[float], step: float) -> list[float]:
-    """Sorted values moved as little as it takes to stand `step` apart: least squares, pooling neighbours."""
+    """Move sorted values as little as possible (least squares) until they are `step` apart, by pooling neighbors."""
     groups: list[list[float]] = []
     for value in values:
         groups.append([value])

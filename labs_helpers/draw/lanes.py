@@ -1,4 +1,4 @@
-"""Actions over time: a row per rank or wrapper, in it one lane below another, in each the actions as bars."""
+"""Actions over time: one row per rank or wrapper, with several lanes in each row, and actions as bars."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LETTERS = 6.5  # points
 
 
 class Span(NamedTuple):
-    """An action from start to stop, in the unit of the axis; its colour, and words if they fit in."""
+    """An action from start to stop, in the unit of the axis, with its color, and text that is shown if it fits."""
 
     start: float
     stop: float
@@ -34,8 +34,8 @@ def draw_lanes(
     unit: str | None = None,
     letters: float = LETTERS,
 ) -> None:
-    """Draw name → its lanes, from the top down. ends: where a row's line stands, such as the end of its step.
-    unit: of the ticks, with SI prefixes. letters: size of the words in the bars, in points."""
+    """Draw name → its lanes, from top to bottom. ends: position of a row's line, such as the end of its step. unit:
+    of the ticks, with SI prefixes. letters: text size in the bars, in points."""
     for y, (name, lanes) in enumerate(rows.items()):
         height = 0.72 / len(lanes)
         for number, spans in enumerate(lanes):
@@ -55,8 +55,8 @@ def draw_lanes(
 def draw_spans(
     ax: Axes, y: float, spans: Iterable[Span], height: float, edges: Mapping[str, str] | None = None
 ) -> None:
-    """Draw the bars of one lane, whose middle is at y. edges: colour → that of its bars' edges, by default the ground's
-    in a lane of fewer than 60."""
+    """Draw the bars of one lane, centered at y. edges: color → color of the bars' edges; by default the background's
+    in a lane with fewer than 60 bars."""
     spans = list(spans)
     for color in dict.fromkeys(span.color for span in spans):
         places = [(span.start, span.stop - span.start) for span in spans if span.color == color]
@@ -65,7 +65,7 @@ def draw_spans(
 
 
 def finish_rows(ax: Axes, names: Sequence[str]) -> None:
-    """Name the rows, the first on top, without grid, ticks or axis beside them."""
+    """Label the rows, the first at the top, without grid, ticks or frame."""
     ax.set(yticks=range(len(names)), yticklabels=names, ylim=(len(names) - 0.4, -0.6))
     ax.tick_params(axis="y", length=0)
     ax.grid(False, axis="y")
@@ -73,7 +73,7 @@ def finish_rows(ax: Axes, names: Sequence[str]) -> None:
 
 
 def write_in(ax: Axes, y: float, spans: Iterable[Span], size: float = LETTERS) -> None:
-    """Write each span's words into its bar, as far as they fit. Call it when the axes have their limits."""
+    """Write each span's text into its bar as far as it fits. Call this once the axes have their limits."""
     spans = [span for span in spans if span.text]
     if not spans:
         return
@@ -89,7 +89,8 @@ def write_in(ax: Axes, y: float, spans: Iterable[Span], size: float = LETTERS) -
 
 
 def _fitting(text: str, points: float, size: float) -> str:
-    """The text, or its beginning and '…', as far as it fits into a bar of this width; nothing where that is little."""
+    """Return the text, or its beginning and '…', as far as it fits into a bar of this width; '' if that would be too
+    little."""
     while text and _width(text, size) > points - 2:
         text = text[:-2] + "…" if len(text) > 4 else ""
     return text

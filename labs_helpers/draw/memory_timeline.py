@@ -1,4 +1,4 @@
-"""The bytes alive during a call, drawn: what was there before as bands, what the call made above them."""
+"""Draw the bytes alive during a call: those from before the call as bands, those that the call allocates above them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from matplotlib.ticker import EngFormatter
 from labs_helpers.draw import figures
 from labs_helpers.draw.roles import INK, PAPER, color, pale
 
-_BANDS = (0, 2, 3, 5, 4)  # places in the series of colours
+_BANDS = (0, 2, 3, 5, 4)  # positions in the series of colors
 
 
 def draw_memory(timeline: Mapping[str, Any], title: str | None = None, base: Mapping[str, int] | None = None) -> Figure:
-    """The figure of a timeline of `measure.memory_timeline`, with its marks and its peak.
+    """Return the figure of a timeline of `measure.memory_timeline`, with its marks and its peak.
 
-    base: name → bytes of what was there before, such as parameters and the optimizer's states, from the bottom up; what
-    they leave of `timeline["before"]` is one more band. ValueError where they are more than that.
+    base: name → bytes allocated before the call, such as parameters and the optimizer's states, from the bottom up; the
+    remainder of `timeline["before"]` is one more band. Raises ValueError if they add up to more than that.
     """
     before, base = timeline["before"], dict(base or {})
     if rest := before - sum(base.values()):
@@ -34,17 +34,17 @@ def draw_memory(timeline: Mapping[str, Any], title: str | None = None, base: Map
         ax.fill_between([0, end], floor, floor + nbytes, color=color(role), alpha=0.45, linewidth=0)
         if nbytes > 0.045 * timeline["peak"]:
             ax.text(end * 0.01, floor + nbytes / 2, name, va="center", fontsize="small")
-        else:  # too thin for its name: a curve without a line, whose name stands beside the axes
+        else:  # too thin for its name: a curve without a line, named next to the axes
             ax.plot([end], [floor + nbytes / 2], linestyle="none", marker="", color=color(role), label=name)
         floor += nbytes
-    # What the call frees of that was there before lowers the curve below the bands: paper over them.
+    # If the call frees memory from before it, the curve drops below the bands: cover them.
     ax.fill_between(change, np.minimum(alive, floor), floor, step="post", color=PAPER, linewidth=0)
     ax.fill_between(change, floor, np.maximum(alive, floor), step="post", color=pale(1, 0.35), linewidth=0)
     ax.step(change, alive, where="post", color=color(1), linewidth=1.2, marker="")
     ax.set(
         xlim=(0, end),
         ylim=(0, 1.22 * timeline["peak"] or 1),
-        xlabel="tensors made and freed, one after another",
+        xlabel="tensors, in the order of allocation and release",
         ylabel="bytes alive",
     )
     figures.set_unit(ax.yaxis, "B")

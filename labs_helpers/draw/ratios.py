@@ -1,4 +1,4 @@
-"""A scatter plot of a random study: how much faster ours is than the best baseline, shape by shape."""
+"""A scatter plot of a random study: how much faster our kernel is than the best baseline, shape by shape."""
 
 from __future__ import annotations
 
@@ -22,19 +22,18 @@ TICKS = [0.125, 0.25, 0.5, 0.7, 1, 1.4, 2, 3, 4, 8]
 def draw_ratios(
     table: pandas.DataFrame, looks: Mapping[str, tuple[dict[str, Any], Role, Role]], of: str, operations: str, end: str
 ) -> Figure:
-    """Draw the best baseline's time over ours against the operations: a point per row, a panel per way of timing.
+    """Draw the best baseline's time over ours against the operations: one point per row, one panel per timing method.
 
-    table: of `RandomStudy.ratios`, with 'flops'. looks: label → (columns' values, the role whose colour the points
-    have, the role whose marker). of: what the rows are, for the title. operations: the label of the x axis. end:
-    of the note, the machine.
+    table: of `RandomStudy.ratios`, with 'flops'. looks: label → (columns' values, the role that gives the points'
+    color, the role that gives their marker). of: the rows' name in the title. operations: the label of the x axis. end:
+    the end of the note, the machine.
     """
     panels = {"from CUDA graphs" if graph else "as calls, cold L2": rows for graph, rows in table.groupby("graph")}
     last = [*panels.values()][-1]["ratio"]
-    title = (
-        f"{len(last)} random {of}: {geometric_mean(last):.2f} × the best baseline, slower at {int((last < 1).sum())}"
-    )
+    speedup, slower = geometric_mean(last), int((last < 1).sum())
+    title = f"{speedup:.2f}× the best baseline's speed; slower at {slower} of {len(last)} {of}"
     fig, axes = figures.panels(title, panels, 10 if len(panels) > 1 else 7.2, sharey=True)
-    figures.write_below(fig, end.removeprefix(", "))
+    figures.write_below(fig, ", ".join(["speed as a geometric mean", end.removeprefix(", ")]).removesuffix(", "))
     for ax, panel in zip(axes, panels.values(), strict=True):
         for label, (wanted, role, marked) in looks.items():
             rows = panel
@@ -48,6 +47,6 @@ def draw_ratios(
         ax.yaxis.set_major_locator(FixedLocator(TICKS))
         ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         ax.yaxis.set_minor_formatter(NullFormatter())
-    axes[0].set_ylabel("the best baseline's time over ours")
+    axes[0].set_ylabel("speedup over the best baseline")
     axes[-1].legend(loc="best", fontsize="small")
     return fig

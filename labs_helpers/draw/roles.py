@@ -1,4 +1,4 @@
-"""Which colour and marker each role has: figures name 'ours', a floor or rank 3; only this room names colours."""
+"""The color and marker of each role: figures name a role ('ours', a floor, rank 3), and only this file names colors."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ COLORS = {
     "black": "#000000",
     "yellow": "#F0E442",
 }
-MARKERS = "osD^vPX*"  # each curve differs in its marker as well as in its colour
+MARKERS = "osD^vPX*"  # curves differ in their markers as well as in their colors
 INK, PAPER, RULE = "#22252A", "#FAF9F6", "#D9D7D0"
 _STONE, _SAND = "#B9B6AC", "#CFCBC0"
 
 ROLES = {
     # candidates of a measurement
     "ours": "blue", "theirs": "vermillion", "yours": "orange", "naive": "purple", "reference": "sky",
-    # what they are compared with
+    # their baselines
     "floor": _STONE, "formula": "black", "limit": "black", "result": "black", "aside": "gray",
     "measured": "blue", "right": "blue", "wrong": "vermillion", "claim": "yellow",
     # the parts of a GPU's memory
     "parameters": "blue", "gradients": "orange", "optimizer": "green", "buckets": "vermillion", "gathered": "sky",
     "activations": "purple",
-    # what a rank or a GPU does over time
+    # actions of a rank or a GPU over time
     "forward": "sky", "backward": "blue", "update": "green", "compute": "blue", "waiting": "yellow",
     "communication": "vermillion", "gather": "vermillion", "reduce": "orange", "launch": INK, "operator": _STONE,
     "stalled": "#EDB58F",
@@ -44,17 +44,17 @@ ROLES = {
     # the figure itself
     "text": "black", "paper": PAPER, "edge": "#FFFFFF",
 }  # fmt: skip
-# Light enough for black text; two more than the palette has.
+# Light enough for black text; two more than in the palette.
 RANKS = [*(COLORS[name] for name in ("sky", "orange", "green", "purple", "yellow", "vermillion")), "#BBBBBB", "#B5D99C"]
-SHADES = ("#E4E1D8", "#CFE0EA", "#F3DFC0", "#D2E8DC", "#EFDAE4", "#F6F0B8")  # of named ranges, as they first appear
-PHASES = (_SAND, "#E4E1D8", "#F1EFE9")  # one after another, as a ground for what happens in them
+SHADES = ("#E4E1D8", "#CFE0EA", "#F3DFC0", "#D2E8DC", "#EFDAE4", "#F6F0B8")  # of named ranges, in order of appearance
+PHASES = (_SAND, "#E4E1D8", "#F1EFE9")  # of consecutive ranges, as the background of their events
 _DARK = ("blue", "green", "vermillion", "black")
 
 
 def color(role: Role) -> str:
-    """The colour of a role, or of the n-th of a series whose members have no role; a colour is its own.
+    """Return the color of a role, or of the n-th member of a series without roles; a color is returned as it is.
 
-    KeyError for an unknown role.
+    Raises KeyError for an unknown role.
     """
     if isinstance(role, int):
         return list(COLORS.values())[role % len(COLORS)]
@@ -62,24 +62,24 @@ def color(role: Role) -> str:
 
 
 def marker(role: Role) -> str:
-    """The marker of a role's curve: that of its colour in a series; 'o' for a role outside the palette."""
+    """Return the marker of a role's curve, that of its color in a series; 'o' for a role outside the palette."""
     names = list(COLORS)
     place = role if isinstance(role, int) else names.index(ROLES[role]) if ROLES[role] in names else 0
     return MARKERS[place % len(MARKERS)]
 
 
 def rank_color(rank: int) -> str:
-    """The colour of what a rank brought, or holds; light enough for black text."""
+    """Return the color of a rank's data, light enough for black text."""
     return RANKS[rank % len(RANKS)]
 
 
 def text_on(ground: str) -> str:
-    """White for text on a dark colour of the palette, ink on all others."""
+    """Return white for text on a dark color of the palette, otherwise the ink color."""
     return "white" if ground in {COLORS[name] for name in _DARK} else INK
 
 
 def pale(role: Role, share: float = 0.3) -> tuple[float, float, float]:
-    """A role's colour thinned on the figure's ground."""
+    """Return a role's color, blended into the figure's background."""
     ground, (red, green, blue, _) = to_rgba(PAPER), to_rgba(color(role))
     return tuple(  # type: ignore[return-value]
         share * full + (1 - share) * paper for full, paper in zip((red, green, blue), ground[:3], strict=True)
@@ -87,5 +87,5 @@ def pale(role: Role, share: float = 0.3) -> tuple[float, float, float]:
 
 
 def colormap(*roles: Role, share: float = 1.0) -> ListedColormap:
-    """A colour for each of the values 0, 1, …, for a matrix of them. share: below 1 thins the colours."""
+    """Return a color for each of the values 0, 1, … of a matrix. share: below 1 makes the colors paler."""
     return ListedColormap([pale(role, share) if share < 1 else to_rgba(color(role)) for role in roles])

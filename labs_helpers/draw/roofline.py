@@ -1,4 +1,4 @@
-"""The roofline drawn: each machine's two roofs, and operations under them."""
+"""Rooflines: each machine's two roofs, with operations below them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from labs_helpers.measure.roofs import Roofs
 
 
 def plot_roofline(machines: dict[str, tuple[Roofs, dict[str, tuple[float, float]]]], ax: Axes | None = None) -> Axes:
-    """Draw each machine's two roofs, their ridge, and operations on them; returns the axes.
+    """Draw each machine's two roofs, their ridge, and the operations; return the axes.
 
-    machines: label → (roofs, points), and points: name → (intensity in FLOP per byte, achieved FLOP/s). Both have to
-    be above 0, since the scales are logarithmic; ValueError otherwise.
+    machines: label → (roofs, points), with points: name → (intensity in FLOP per byte, achieved FLOP/s). Both must be
+    above 0, because the scales are logarithmic; otherwise raises ValueError.
     """
     every = [named for _, points in machines.values() for named in points.items()]
     for name, (intensity, achieved) in every:
         if not (intensity > 0 and achieved > 0):
             raise ValueError(
-                f"{name}: intensity {intensity} and rate {achieved} cannot stand on logarithmic scales; "
-                "both have to be above 0 (an operation without FLOP has no place on a roofline)"
+                f"{name}: intensity {intensity} and rate {achieved} cannot be drawn on logarithmic scales; both "
+                "must be above 0 (an operation without FLOP has no place on a roofline)"
             )
     if ax is None:
         _, ax = figures.new("Roofline", height=4.6)
@@ -37,7 +37,7 @@ def plot_roofline(machines: dict[str, tuple[Roofs, dict[str, tuple[float, float]
         for x, y in points.values():
             ax.plot([x], [y], marker="o", linestyle="none", color=color, label="_point", zorder=3)
     ax.set_ylim(top=max(ax.get_ylim()[1], *(6 * roofs.flops for roofs, _ in machines.values())))
-    # Names come when every roof is drawn, so that none is written over another machine's.
+    # Write the names after all roofs are drawn, so that none covers another machine's roof.
     for machine, (roofs, _) in machines.items():
         figures.label_points(ax, {machine: (high, roofs.flops)}, color=colors[machine], fontweight="bold")
     for _, points in machines.values():

@@ -1,9 +1,9 @@
-"""A figure with sliders: moving one draws it again, in the same place.
+"""A figure with sliders; moving a slider redraws the figure in the same place.
 
     sliders.show("03_tile", lambda BLOCK_M: pictures.draw_tile(BLOCK_M), BLOCK_M=([64, 128], 128))
 
-The figure is an ordinary one, at the values that each slider begins with: it is what stays in the file, and what pages,
-GitHub and kernels without widgets show.
+At first the figure shows the initial value of each slider. That figure is stored in the file, and appears on pages, on
+GitHub and in kernels without widgets.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from labs_helpers.draw import figures
 
 
 def show(name: str, draw: Callable[..., Figure], **values: tuple[Sequence[Any], Any]) -> None:
-    """Show `draw(**{…})` as `figures.finish` does, under a slider for each argument: (the values, the first).
+    """Show `draw(**{…})` as `figures.finish` does, with one slider per argument: (the values, the initial value).
 
-    No slider is shown where LABS_SLIDERS is 0, as where notebooks are executed to be stored or compared.
+    No sliders are shown if LABS_SLIDERS is 0, as in notebooks that are executed to be stored or compared.
     """
     first = {argument: begin for argument, (_, begin) in values.items()}
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None

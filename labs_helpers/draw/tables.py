@@ -1,4 +1,4 @@
-"""A table drawn as a picture: a colour and a number per cell."""
+"""Tables as pictures: a color and a number per cell."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def draw_table(
     high: float,
     dark: Callable[[float], bool],
 ) -> None:
-    """table: a DataFrame of numbers, NaN shown as '–'. text: the number's format. low, high: ends of the colours.
-    dark: whether a number stands on a dark ground and is written in white, a function of it."""
+    """Draw `table`, a DataFrame of numbers, with '–' for NaN. text: the format of the numbers. low, high: the ends
+    of the color scale. dark: a function of a number that tells whether its cell is dark and its text white."""
     values = table.to_numpy()
     ax.imshow(values, cmap=cmap, vmin=low, vmax=high)
     for (i, j), value in np.ndenumerate(values):

@@ -1,4 +1,4 @@
-"""A trace drawn over time: ranges and operators on the CPU, its launches, and the work on each stream of the GPU."""
+"""Draw a trace over time: ranges, operators and launches on the CPU, and the work on each stream of the GPU."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ _NAMED = {"the CPU waits": _WAIT} | KIND_COLORS
 def draw_timeline(
     events: Iterable[Event], title: str | None = None, window: tuple[float, float] | None = None, width: float = 9.0
 ) -> Figure:
-    """The figure of a trace's events (`measure.trace`): per thread of the CPU the ranges, one row for each level of
-    them, its outermost operators, and its launches and waits; per stream of the GPU ranges and work, coloured by kind.
+    """Return the figure of a trace's events (`measure.trace`). Each CPU thread has one row per level of its ranges, one
+    for its outermost operators, and one for its launches and waits; each stream of the GPU has rows for ranges and for
+    work, colored by kind.
 
-    window: (start, length) in µs, by default the whole trace. width: of the figure, in inches. ValueError for events
-    none of which lies in the window.
+    window: (start, length) in µs, by default the whole trace. width: of the figure, in inches. Raises ValueError if no
+    event is in the window.
     """
     events = [event for event in events if event["ph"] == "X"]
     start, length = window or _extent(events)
@@ -46,7 +47,7 @@ def draw_timeline(
         if (seen := [span for span in spans if span.stop >= start and span.start <= start + length])
     }
     if not rows:
-        raise ValueError(f"no event of the trace lies between {start:g} and {start + length:g} µs")
+        raise ValueError(f"the trace has no event between {start:g} and {start + length:g} µs")
     scale, unit = (1e-3, "ms") if length >= 5000 else (1, "µs")
     fig, ax = figures.new(title, width, 1.3 + 0.36 * len(rows))
     ax.set(xlim=(start * scale, (start + length) * scale), xlabel=f"time, {unit}")
@@ -54,7 +55,7 @@ def draw_timeline(
     for y, (label, spans) in enumerate(rows.items()):
         rows[label] = spans = [Span(scale * s.start, scale * s.stop, *s[2:]) for s in spans]
         thin = all(span.color in (_LAUNCH, _WAIT) for span in spans)
-        # Work has no edge, which would hide the gaps; launches are so short that their edge is what is seen.
+        # Work has no edge, because an edge would hide the gaps; launches are so short that only their edge is visible.
         edges = dict.fromkeys(RANGE_COLORS, INK) | {_LAUNCH: _LAUNCH, _OPERATOR: PAPER if len(spans) < 60 else "none"}
         draw_spans(ax, y, spans, 0.34 if thin else 0.72, edges)
     shown = {span.color for spans in rows.values() for span in spans}
@@ -65,7 +66,7 @@ def draw_timeline(
 
 
 def _rows(events: list[Event]) -> Iterable[tuple[str, list[Span]]]:
-    """(label, bars) from top to bottom. What follows a tab makes a label unique and is not shown."""
+    """Return (label, bars) from top to bottom. Text after a tab makes a label unique and is not shown."""
     operators = [event for event in events if event["cat"] == "cpu_op"]
     names = {event["args"]["External id"]: _short(event["name"]) for event in operators}
     tints: dict[str, str] = {}
@@ -108,7 +109,7 @@ def _range_rows(
 
 
 def _levels(events: list[Event]) -> list[list[Event]]:
-    """Events of one thread by how many others they lie in: the outermost first."""
+    """Group the events of one thread by the number of other events around them, the outermost first."""
     levels: list[list[Event]] = []
     ends: list[float] = []
     for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):

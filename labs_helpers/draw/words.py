@@ -1,4 +1,4 @@
-"""Numbers as figures write them: three digits, '4k' tokens, '64 KiB', '+3%'."""
+"""Format numbers for figures: three digits, '4k' tokens, '64 KiB', '+3%'."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def three(number: float) -> str:
-    """Three digits, without exponents: '0.985', '31.2', '1,110'."""
+    """Format with three digits and no exponent: '0.985', '31.2', '1,110'."""
     return f"{float(f'{number:.3g}'):,.0f}" if number >= 100 else f"{number:.3g}"
 
 
@@ -24,7 +24,7 @@ def bytes_text(number: float) -> str:
 
 
 def binary_bytes(size: float) -> str:
-    """'64 KiB': powers of two, as the sizes are."""
+    """Format a size in bytes with a binary prefix: '64 KiB'."""
     power = 0
     while size >= 1000 and power < 3:
         size, power = size / 1024, power + 1
@@ -32,7 +32,7 @@ def binary_bytes(size: float) -> str:
 
 
 def length_text(length: float) -> str:
-    """'4k' for 4,096; lengths that are no multiple of 1,024 as they are."""
+    """Format a length: '4k' for 4,096; a length that is not a multiple of 1,024 stays as it is."""
     return f"{int(length) // 1024}k" if int(length) % 1024 == 0 else str(int(length))
 
 
@@ -47,5 +47,5 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def span(values: Sequence[float], digits: int = 2) -> str:
-    """'1.02 to 1.31', from the least to the largest; one number where both read the same."""
+    """Format a range from the least to the largest, '1.02 to 1.31'; one number if both read the same."""
     return " to ".join(dict.fromkeys(f"{value:.{digits}f}" for value in (min(values), max(values))))

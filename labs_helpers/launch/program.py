@@ -1,4 +1,4 @@
-"""Run a command for its user: within a time limit, with one sentence for an error that is not the program's own.
+"""Run a command for its user: within a time limit, and with a one-sentence message for an error outside the program.
 
     if __name__ == "__main__":
         program.run(main)
@@ -27,12 +27,12 @@ _timers: list[threading.Timer | None] = []  # the limit of this process's only `
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with --limit. Inside `run`, reading the options starts the program's time. limit: the default, in
-    seconds."""
+    """A parser with the option --limit. Inside `run`, parsing the options starts the time limit. limit: the default,
+    in seconds."""
 
     def __init__(self, *, limit: float = HOUR, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
-        told = "end the program after so many seconds; default: %(default)g"
+        told = "end the program after this many seconds; default: %(default)g"
         self.add_argument("--limit", type=seconds, default=limit, metavar="S", help=told)
 
     def parse_args(self, *args: Any, **kwargs: Any) -> Any:
@@ -65,7 +65,7 @@ def run(main: Callable[[], int | None]) -> None:
 
 
 def start_limit(limit: float) -> None:
-    """Give the program `limit` seconds from now on. Without `run`, as when a test calls main, time is unlimited."""
+    """Give the program `limit` seconds from now on. Outside `run`, as in a test that calls main, there is no limit."""
     if not _timers:
         return
     if timer := _timers.pop():
@@ -83,7 +83,7 @@ def sentence(error: BaseException) -> str:
         return text
     # PyTorch raises its own RuntimeError on GPUs, and a plain one on CPUs.
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in text:
-        return f"there is not enough memory: {text.splitlines()[0] if text else 'MemoryError'}"
+        return f"not enough memory: {text.splitlines()[0] if text else 'MemoryError'}"
     if isinstance(error, OSError):
         said = error.strerror or text
         return f"{error.filename}: {said}" if error.filename else said
@@ -110,14 +110,14 @@ def name() -> str:
 def seconds(text: str) -> float:
     """Parse an option's value: a positive number of seconds."""
     if not 0 < (number := float(text)) < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is no positive number of seconds")
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number of seconds")
     return number
 
 
 def _time_is_over(limit: float) -> None:
-    """End the program at its limit. It runs in a thread, because a call into MPI or a compiler that never returns
-    hears no signal."""
-    said = f"{name()}: error: not done after {limit:g} s, its time limit; --limit S gives it S seconds\n"
+    """End the program at its limit. This runs in a thread, because a program inside a hung MPI call or compiler
+    handles no signal."""
+    said = f"{name()}: error: not finished after {limit:g} s, its time limit; --limit S sets the limit to S seconds\n"
     os.write(2, said.encode())
     flushing = threading.Thread(target=sys.stdout.flush, daemon=True)  # may block
     flushing.start()

@@ -1,4 +1,4 @@
-"""A command that prints nothing for a while says that it still works, where somebody sits in front of it."""
+"""Report that a command is still running if it prints nothing for a while and a person watches it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from typing import Any
 
 from labs_helpers.launch.worker import RANK_VARIABLES
 
-FIRST_S, SECOND_S, LATEST_S = 2.0, 10.0, 60.0  # of silence, before the first line, the second and all later ones
-WATCHED = "LABS_WATCHED"  # '1': somebody sits in front of it although stderr is a pipe, as under mpirun
+FIRST_S, SECOND_S, LATEST_S = 2.0, 10.0, 60.0  # seconds of silence before the first, the second and each later line
+WATCHED = "LABS_WATCHED"  # '1': a person watches although stderr is a pipe, as under mpirun
 
 
 class Silence:
-    """What is to be said, and when. Times are in seconds of one clock."""
+    """Decides when to print which line. Times are in seconds of one clock."""
 
     def __init__(self, began: float):
         self.began = self.heard = began
         self.patience, self.last = FIRST_S, ""
 
     def hear(self, text: str, now: float) -> None:
-        """The program has printed `text`."""
+        """Record that the program printed `text`."""
         self.heard = now
         self.last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), self.last)
 
     def due(self, now: float) -> str:
-        """The line that is to be shown now; '' while the silence is short."""
+        """Return the line to print now; '' as long as the silence is short."""
         if now - self.heard < self.patience:
             return ""
         self.heard, self.patience = now, min(LATEST_S, max(SECOND_S, 2 * self.patience))
@@ -37,7 +37,7 @@ class Silence:
 
 
 class _Heard:
-    """A stream whose text a Silence hears."""
+    """A stream that reports its text to a Silence."""
 
     def __init__(self, stream: Any, silence: Silence):
         self._stream, self._silence = stream, silence
@@ -52,7 +52,7 @@ class _Heard:
 
 @contextmanager
 def told() -> Iterator[None]:
-    """Within it, on the first rank, lines on stderr say for how long the program has been at work."""
+    """Inside the block, the first rank prints to stderr how long the program has been running."""
     first = all(os.environ.get(name, "0") == "0" for name in (*RANK_VARIABLES, "RANK"))
     if not first or not (sys.stderr.isatty() or os.environ.get(WATCHED) == "1"):
         yield

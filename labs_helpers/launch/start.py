@@ -1,9 +1,9 @@
-"""Start a command of the course as it has to be started here: make study TOPIC=gemm, make mpirun N=4 SCRIPT=hello
+"""Start a command of the course with the right launcher: make study TOPIC=gemm, make mpirun N=4 SCRIPT=hello
 
     python -m labs_helpers.launch.start [--ranks 2] study gemm [ARGS …]
     python -m labs_helpers.launch.start [--ranks 4] [--hosts node1:8,node2:8] mpirun hello [ARGS …]
 
-Needs no activated environment, and works as root and with more ranks than cores. On ranks a study runs under torchrun.
+Needs no activated environment, and works as root and with more ranks than cores. A study on ranks runs under torchrun.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ HOUSE, SCRIPTS = ROOT / "labs_helpers", ROOT / "mpi_scripts"
 
 
 def module_of(topic: str) -> str:
-    """'gemm' → 'labs_helpers.gemm.study'; of a module that measures, as 'gemm.lab02.ladder', itself. ValueError, with
-    the topics that have a study, for another."""
+    """Return the module of a topic: 'gemm' → 'labs_helpers.gemm.study'; a module that measures, such as
+    'gemm.lab02.ladder', is returned itself. Otherwise raises ValueError, which lists the topics that have a study."""
     for name in (f"{topic}.study", topic):
         path = HOUSE.joinpath(*name.split("."))
         if topic and (path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()):
@@ -32,21 +32,22 @@ def module_of(topic: str) -> str:
     studies = [*HOUSE.rglob("study.py"), *HOUSE.rglob("study/__main__.py")]
     names = {path.relative_to(HOUSE).as_posix().partition("/study")[0].replace("/", ".") for path in studies}
     topics = sorted(names - {"measure"})
-    raise ValueError(f"TOPIC={topic} has no study. There are: {', '.join(topics)}")
+    raise ValueError(f"TOPIC={topic} has no study. Topics with a study: {', '.join(topics)}")
 
 
 def study(topic: str, ranks: int | None, arguments: list[str]) -> list[str]:
-    """The command that makes a topic's records."""
+    """Return the command that measures a topic's records."""
     module = ["-m", module_of(topic), *arguments]
     under = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks)] if ranks else []
     return [sys.executable, *under, *module]
 
 
 def on_ranks(script: str, ranks: int, hosts: str, arguments: list[str]) -> list[str]:
-    """The command that runs a script of mpi_scripts/ under this environment's mpirun. ValueError for another script."""
+    """Return the command that runs a script of mpi_scripts/ under this environment's mpirun. Raises ValueError for
+    an unknown script."""
     path = SCRIPTS / f"{script.removesuffix('.py')}.py"
     if not script or not path.is_file():
-        raise ValueError(f"SCRIPT={script} is not in mpi_scripts/. There are: {', '.join(_scripts())}")
+        raise ValueError(f"SCRIPT={script} is not in mpi_scripts/. The scripts are: {', '.join(_scripts())}")
     flavour = find_flavour()
     where = ["--host" if flavour.name == "Open MPI" else "-hosts", hosts] if hosts else []
     here = 1 if hosts else ranks
@@ -61,10 +62,12 @@ def _scripts() -> list[str]:
 def main() -> NoReturn:
     parser = argparse.ArgumentParser(prog="start", description=(__doc__ or "").split("\n")[0], allow_abbrev=False)
     parser.add_argument("how", choices=["study", "mpirun"])
-    parser.add_argument("what", help="a topic, or a script of mpi_scripts/")
+    parser.add_argument("what", help="a topic or a script of mpi_scripts/")
     parser.add_argument("--ranks", type=int)
-    parser.add_argument("--hosts", default="", help="of mpirun: as node1:8,node2:8")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program, which may have such names too")
+    parser.add_argument("--hosts", default="", help="for mpirun, such as node1:8,node2:8")
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, help="passed on to the program, even if they look like options above"
+    )
     given = parser.parse_args()
     try:
         if given.how == "study":

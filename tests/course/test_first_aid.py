@@ -70,7 +70,7 @@ def test_exit_status_counts_failures_only(monkeypatch, capsys):
     assert first_aid.main() == 0
     monkeypatch.setattr(first_aid, "CHECKS", [raises(Trouble("x", "y")), lambda: "fine"])
     assert first_aid.main() == 1
-    assert "1 to mend" in capsys.readouterr().out
+    assert "1 to fix" in capsys.readouterr().out
 
 
 def test_two_mpis_that_differ_are_recognised(monkeypatch):

@@ -109,7 +109,7 @@ def test_predictions_stay_and_their_number_is_the_notebook_s(run, notebook, caps
     restart(notebook)
     predict("first", 4)
     said = told(capsys)
-    assert "predictions given: 2 of 3" in said and "you said 4" in said
+    assert "predictions made: 2 of 3" in said and "you said 4" in said
     restart(notebook)
     assert "          first: you said 4 kB; it is 2 kB (2 times too high)" in told(capsys)
 
@@ -135,7 +135,7 @@ def test_on_colab_it_stays_in_drive_where_that_is_mounted(run, notebook, monkeyp
     monkeypatch.setattr(kept, "DRIVE", tmp_path / "MyDrive")
     run(GOOD, CHECK)
     restart(notebook)
-    assert "lost with this machine" in told(capsys)
+    assert "each ✓ is lost" in told(capsys)
     (tmp_path / "MyDrive").mkdir()
     run(GOOD, CHECK)
     restart(notebook)
@@ -159,7 +159,7 @@ def test_a_damaged_file_is_set_aside_with_a_sentence(run, notebook, capsys, text
 def test_where_nothing_can_be_written_the_lab_goes_on(run, notebook, capsys):  # noqa: F811
     (notebook.parent / kept.FILE).mkdir()  # root may write anywhere, but not into a folder
     said = run(GOOD, CHECK)
-    assert "✓ 99/1 passed" in said and "used (Is a directory)" in said
+    assert "✓ 99/1 passed" in said and "(Is a directory)" in said
     assert "Is a directory" not in run(GOOD, CHECK)
 
 
@@ -177,10 +177,10 @@ def test_the_summary_links_the_cell_with_the_error_and_the_first_open_exercise(r
     summary()
     heading = nbformat.read(notebook, 4).cells[0]
     link = f"[Exercise 1 · Doubling](99_lab.ipynb#cell-id={heading.id})"
-    assert shown == [f"Go on with {link}."]
+    assert shown == [f"Continue with {link}."]
     run("1 / 0")
     summary()
-    assert shown[1] == f"The last run ended with an error, in the cell `1 / 0`. Go on with {link}."
+    assert shown[1] == f"The last run stopped with an error in the cell `1 / 0`. Continue with {link}."
 
 
 def test_make_progress_tells_all_labs_without_running_anything(tmp_path, monkeypatch, capsys):

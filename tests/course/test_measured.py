@@ -26,7 +26,7 @@ def test_out_of_time_there_is_a_sentence_and_what_was_recorded(measure, monkeypa
     assert measured_here(measure, lambda: 7, "a 4-core CPU") == 7
     assert capsys.readouterr().out == (
         "○ This machine was too slow or too busy to measure that within 0.1 s. "
-        "The lab goes on with what was recorded on a 4-core CPU.\n"
+        "The lab continues with the measurement recorded on a 4-core CPU.\n"
     )
 
 

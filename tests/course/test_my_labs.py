@@ -126,7 +126,7 @@ def test_a_new_version_that_was_worked_in_is_not_written_over(folders):
     before = (mine / "02_fused.new.ipynb").read_bytes()
     nbformat.write(lab("Best"), shipped / "02_fused.ipynb")
     (said,) = copy_labs(shipped, mine)
-    assert "Rename or delete 02_fused.new.ipynb" in said
+    assert "rename or delete 02_fused.new.ipynb" in said
     assert (mine / "02_fused.new.ipynb").read_bytes() == before
 
 
@@ -186,7 +186,7 @@ def test_a_deleted_exercise_comes_back_where_it_was(folders, which, place):
 def test_a_check_that_was_deleted_or_changed_comes_back_too(folders, which, place):
     shipped, mine = folders
     edit(mine / "02_fused.ipynb", lambda cells: cells.pop(place))
-    assert "The check of exercise" in reset(which, shipped, mine)
+    assert "Restored the check of exercise" in reset(which, shipped, mine)
     assert sources(mine / "02_fused.ipynb") == sources(shipped / "02_fused.ipynb")
     edit(mine / "02_fused.ipynb", lambda cells: cells[place].update(source="pass"))
     edit(mine / "02_fused.ipynb", lambda cells: cells[place - 1].update(source="def mine(): pass"))
@@ -205,10 +205,10 @@ def test_reset_without_a_copy_makes_one(folders):
 @pytest.mark.parametrize(
     "which, listed",
     [
-        ("03/1", "There are: 02"),
-        ("x", "There are: 02"),
-        ("02/9", "It has: 02/1, 02/2"),
-        ("02", "It has: 02/1"),
+        ("03/1", "labs are: 02"),
+        ("x", "labs are: 02"),
+        ("02/9", "exercises are: 02/1, 02/2"),
+        ("02", "exercises are: 02/1"),
     ],
 )
 def test_unknown_exercises_are_answered_with_a_list(folders, which, listed):
@@ -247,7 +247,7 @@ def test_command(folders, capsys):
     shipped, mine = folders
     options = ["--labs", str(shipped), "--to", str(mine)]
     assert my_labs.main([*options, "--copy-only"]) == 0 and f"Your labs are in {mine}" in capsys.readouterr().out
-    assert my_labs.main([*options, "--reset", "02/7"]) == 1 and "It has: 02/1" in capsys.readouterr().err
+    assert my_labs.main([*options, "--reset", "02/7"]) == 1 and "exercises are: 02/1" in capsys.readouterr().err
     assert my_labs.main(["--labs", str(mine / "none"), "--copy-only"]) == 1
     assert "there is no lab" in capsys.readouterr().err
 
@@ -318,7 +318,7 @@ def test_a_second_make_lab_says_the_address_of_the_first(server):
     said = done.stdout.splitlines()[-1]
     assert (
         done.returncode == 0
-        and said.startswith("JupyterLab runs already: http://")
+        and said.startswith("JupyterLab is already running: http://")
         and address.split("token=")[1] in said
     )
     assert len(list((root / ".runtime").glob("jpserver-*.json"))) == 1

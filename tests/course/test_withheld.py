@@ -140,9 +140,9 @@ def test_a_check_without_its_reference(capsys, monkeypatch):
     exec(compile("def half(n):\n    return n / 2\n", "<answer>", "exec"), names)
     linecache.cache["<answer>"] = 0, None, ["def half(n):\n", "    return n / 2\n"], "<answer>"
     lines, said = one.tried(names["half"])
-    assert lines == ["2 and 8"] and "it would need a reference" in str(said)
+    assert lines == ["2 and 8"] and "this hand-out has no references" in str(said)
     reveal(HALF)
-    assert "The references are not in this hand-out" in capsys.readouterr().out
+    assert "This hand-out does not include the references" in capsys.readouterr().out
 
 
 def test_it_raises_wherever_it_is_used_and_goes_to_other_processes():

@@ -31,7 +31,7 @@ def test_a_link_leads_to_a_page_or_to_the_repository(source, link, target, tmp_p
 
 
 def test_a_link_to_nothing_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"README.md links to nowhere.py, which is not there"):
+    with pytest.raises(FileNotFoundError, match=r"README.md links to nowhere.py, which does not exist"):
         rewritten("[it](nowhere.py)", "README.md", {}, tmp_path)
 
 
@@ -39,9 +39,9 @@ def test_links_of_pages_are_followed(tmp_path):
     (tmp_path / "a.html").write_text('<a id="x" href="b.html#y"></a><a href="#x"></a><a href="https://c.de"></a>')
     (tmp_path / "b.html").write_text('<a href="a.html#z"></a><img src="d.png">')
     assert sorted(broken(tmp_path)) == [
-        "a.html: b.html#y leads to no place on that page",
-        "b.html: a.html#z leads to no place on that page",
-        "b.html: d.png leads to no file",
+        "a.html: b.html#y points to a missing anchor",
+        "b.html: a.html#z points to a missing anchor",
+        "b.html: d.png points to a missing file",
     ]
 
 

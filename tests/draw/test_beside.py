@@ -92,7 +92,7 @@ def says_that_it_is_empty(rows):
 def test_too_little_measured_is_said_and_stops_no_chart(chart, measured, capsys):
     measured("own", "4-core CPU", {"n": 1})
     assert figures_of_yours(chart, "gemm") == {}
-    assert capsys.readouterr().out == "4-core CPU, your run: too little is measured for this figure.\n"
+    assert capsys.readouterr().out == "4-core CPU, your run: not enough measurements for this figure.\n"
 
 
 def test_a_load_chooses_what_is_drawn(measured, capsys):

@@ -99,7 +99,7 @@ def test_a_window_shows_what_lies_in_it():
     assert ax.get_xlim() == (290, 390)
     assert labels(fig) == ["launches", "backward: operators", "launches", "GPU: stream 7"]
     assert spans(fig, KIND_COLORS["matrix products"]) == [(labels(fig).index("GPU: stream 7"), 300.0, 340.0)]
-    with pytest.raises(ValueError, match="no event of the trace lies between 5000 and 5010"):
+    with pytest.raises(ValueError, match="the trace has no event between 5000 and 5010"):
         draw_timeline(trace(), window=(5000, 10))
     with pytest.raises(ValueError, match="no event"):
         draw_timeline([])

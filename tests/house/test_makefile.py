@@ -202,7 +202,7 @@ def test_clean_keeps_what_the_reader_measured_and_says_so(tree):
         (tree / folder).mkdir(parents=True)
     (tree / "build/records/gemm.4-core-cpu.jsonl").write_text("{}\n")
     (tree / "build/index.html").touch()
-    assert "Your measurements in build/records stay." in make(tree, "clean")
+    assert "Keeping your measurements in build/records." in make(tree, "clean")
     assert [str(path.relative_to(tree)) for path in sorted(tree.glob("build/**/*"))] == [
         "build/records", "build/records/gemm.4-core-cpu.jsonl",
     ]  # fmt: skip

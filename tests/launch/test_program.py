@@ -31,11 +31,11 @@ def raising(error):
         (PermissionError(13, "Permission denied", "/data/x.jsonl"), "/data/x.jsonl: Permission denied"),
         (OSError(28, "No space left on device"), "No space left on device"),
         (OSError("the disk is gone"), "the disk is gone"),
-        (MemoryError("Unable to allocate 47.7 GiB"), "there is not enough memory: Unable to allocate 47.7 GiB"),
-        (MemoryError(), "there is not enough memory: MemoryError"),
+        (MemoryError("Unable to allocate 47.7 GiB"), "not enough memory: Unable to allocate 47.7 GiB"),
+        (MemoryError(), "not enough memory: MemoryError"),
         (
             RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 9 bytes\nframe #0"),
-            "there is not enough memory: [enforce fail] DefaultCPUAllocator: can't allocate memory: 9 bytes",
+            "not enough memory: [enforce fail] DefaultCPUAllocator: can't allocate memory: 9 bytes",
         ),
         (ProcessFailed(["ncu"], 3, "no counters\n"), "ncu\nended with status 3. Its output:\nno counters"),
     ],
@@ -77,7 +77,7 @@ def test_the_time_limit_ends_a_program_that_waits_for_ever():
     command = [sys.executable, "-c", SOURCE, "--limit", "0.1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == program.TIMED_OUT and done.stdout == "begun"
-    assert done.stderr == "-c: error: not done after 0.1 s, its time limit; --limit S gives it S seconds\n"
+    assert done.stderr == "-c: error: not finished after 0.1 s, its time limit; --limit S sets the limit to S seconds\n"
 
 
 def test_time_is_counted_while_a_program_runs_and_only_then():

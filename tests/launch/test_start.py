@@ -31,7 +31,7 @@ def test_a_script_runs_under_this_environment_s_mpirun(flavour, option, monkeypa
     monkeypatch.setattr("os.environ", {})
     command = start.on_ranks("hello", 3, "a:2,b:1", ["--barrier"])
     assert command[:5] == ["/x/mpirun", "-n", "3", option, "a:2,b:1"] and command[-1] == "--barrier"
-    with pytest.raises(ValueError, match="There are: bench_collectives, check_collectives, hello, train_2d"):
+    with pytest.raises(ValueError, match="The scripts are: bench_collectives, check_collectives, hello, train_2d"):
         start.on_ranks("nothing", 3, "", [])
 
 

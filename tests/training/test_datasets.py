@@ -86,7 +86,7 @@ def test_a_standard_library_without_sources_is_refused(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("error, said", [
     (OSError(5, "Input/output error", "/data"), "/data: Input/output error"),
-    (MemoryError("Unable to allocate 9 GiB"), "there is not enough memory: Unable to allocate 9 GiB"),
+    (MemoryError("Unable to allocate 9 GiB"), "not enough memory: Unable to allocate 9 GiB"),
 ])  # fmt: skip
 def test_every_rank_hears_of_an_error_that_rank_0_has_with_files_or_memory(error, said):
     def fails():

@@ -62,7 +62,7 @@ def test_a_loss_that_is_no_number_is_told_in_one_line():
 
 def test_its_time_is_limited():
     done = alone("--steps", 10**9, "--limit", 3)
-    said = "train_2d.py: error: not done after 3 s, its time limit; --limit S gives it S seconds\n"
+    said = "train_2d.py: error: not finished after 3 s, its time limit; --limit S sets the limit to S seconds\n"
     assert (done.returncode, done.stderr) == (124, said)
 
 

@@ -61,7 +61,7 @@ ANSWERS = [
     Answer("transpose_copy", "rows by BLOCK_N", [("tl.program_id(0) * BLOCK_M", "tl.program_id(0) * BLOCK_N")], "the rows use BLOCK_N in place of BLOCK_M"),
     Answer("transpose_copy", "program ids swapped", [("rows = tl.program_id(0)", "rows = tl.program_id(1)"), ("columns = tl.program_id(1)", "columns = tl.program_id(0)")], "the two program ids are swapped: axis 0"),
     Answer("transpose_copy", "mask with M and N swapped", [("(rows[:, None] < M) & (columns[None, :] < N)", "(rows[:, None] < N) & (columns[None, :] < M)")], "the mask on that line is too wide, or an"),
-    Answer("transpose_copy", "mask joined with |", [("< M) & (", "< M) | (")], r"`\|` lets through what is inside one of two"),
+    Answer("transpose_copy", "mask joined with |", [("< M) & (", "< M) | (")], r"`\|` lets an element through if it is inside one"),
     Answer("transpose_copy", "column mask only", [("(rows[:, None] < M) & (columns[None, :] < N)", "(columns[None, :] < N) & (rows[:, None] >= 0)")], "the mask on that line is too wide, or an"),
     Answer("transpose_copy", "assumes x contiguous", [(X_TILE, "x_ptr + rows[:, None] * N + columns[None, :]")], "the mask on that line is too wide, or an"),
     Answer("transpose_copy", "forgets the store's mask", [("mask=exists), mask=exists)", "mask=exists))")], r"the tl\.store on that line has no mask, or an"),

@@ -144,7 +144,7 @@ ANSWERS = [
     Answer(W, "bytes of the smallest", [("max(inputs, default=(0, 0))", "min(inputs, default=(0, 0))")], says="the result is like the largest input: the"),
     Answer(W, "share capped at 1", [("max(at_bytes, at_flops) / us", "min(1.0, max(at_bytes, at_flops) / us)")], says="share may exceed 1 if a cache serves the"),
     Answer(W, "ms for µs", [("1e6 * moved / bandwidth, 1e6 * flops / peak", "1e3 * moved / bandwidth, 1e3 * flops / peak")], says="us is in µs, not in ms"),
-    Answer(W, "returns the share alone", [('return "bytes" if at_bytes > at_flops else "FLOPs", share', "return share")], says=r"\(bound, share\) is asked for"),
+    Answer(W, "returns the share alone", [('return "bytes" if at_bytes > at_flops else "FLOPs", share', "return share")], says=r"expected \(bound, share\)"),
     Answer(W, "neither below 30", [("share < 0.3", "share < 30")], says=r'a share of 0\.3 or more is not "neither"'),
     Answer(P, "forgets gradients of the update", [("5 * itemsize * parameters)", "states)")], says="the update, or its gradients, are left out"),
     Answer(P, "kept activations in itemsize throughout", [("tokens * W * (4 + 2 * itemsize)", "tokens * W * 3 * itemsize"), ("4 * scores", "itemsize * scores")]),
@@ -165,7 +165,7 @@ ANSWERS = [
     Answer(C, "inputs of all layers", [("segments * kept +", "layers * kept +")], says="you use one segment per layer, as if `kept`"),
     Answer(M, "6 · parameters", [("flops = 3 * forward", "flops = 6 * (config.layers * (projections + mlp) + config.vocabulary * W)")], says="q·kᵀ and p·v are products too"),
     Answer(M, "heads for kv_heads", [("config.heads * config.kv_heads", "config.kv_heads * config.heads")]),
-    Answer(M, "swapped", [("return flops, flops * tokens_per_s / peak", "return flops * tokens_per_s / peak, flops")], says="what is returned is right, in another order"),
+    Answer(M, "swapped", [("return flops, flops * tokens_per_s / peak", "return flops * tokens_per_s / peak, flops")], says="the function returns the right parts in the wrong order"),
     Answer(M, "TFLOP", [("return flops, flops", "return flops / 1e12, flops")]),
     Answer(M, "output projection left out", [("projections = 2 * W * W", "projections = W * W")], says="attention's output is a product too, W × W"),
 ]

@@ -1,4 +1,4 @@
-"""How a check says right or wrong: what it compares, which causes it tries, and the words it uses."""
+"""Decide whether an answer is right and explain a wrong one: comparisons, likely causes and error messages."""
 
 from labs_helpers.course.verdict.causes import Candidates, likely
 from labs_helpers.course.verdict.compare import expect_close, expect_number, matmul_bound

@@ -1,6 +1,6 @@
-"""What a kernel's loads and stores touched, block by block: a wrong answer is told by it where they went astray.
+"""Record which elements a kernel's loads and stores touch, block by block, to tell where a wrong answer went astray.
 
-In the interpreter only, and in a second run of the answer, so that a right one costs nothing.
+Works in the interpreter only. Only a wrong answer runs a second time for this; a right one costs nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ ENOUGH = 2000  # accesses, of an answer that loads element by element
 
 @dataclass(frozen=True)
 class Access:
-    """One load or store of a block of `tensor`, the kernel's parameter `name`. `offsets`, in elements from the tensor's
-    first, and `mask` have the block's shape. number and line: the student's. grid_size: of the launch."""
+    """One load or store of a block of `tensor`, the kernel's parameter `name`. `offsets` (in elements from the
+    tensor's first) and `mask` have the block's shape. number, line: of the student's code. grid_size: that of the
+    launch."""
 
     kind: str
     name: str
@@ -34,7 +35,7 @@ class Access:
     mask: np.ndarray
 
     def grid(self) -> tuple[int, tuple[int, ...]] | None:
-        """(offset of the first element, step along each axis) of a block that is such a grid; None for another."""
+        """Return (offset of the first element, step along each axis) if the block is a regular grid, otherwise None."""
         origin = int(self.offsets.flat[0])
         steps, grid = [], np.array(origin)
         for axis, size in enumerate(self.offsets.shape):
@@ -45,7 +46,8 @@ class Access:
 
 
 def accesses_of(student, *args, **kwargs) -> list[Access]:
-    """The accesses of `student(*args, **kwargs)` in order; where it raises, those of the programs before."""
+    """Return the accesses of `student(*args, **kwargs)` in order; if it raises, those of the programs before the
+    error."""
     from triton.runtime.interpreter import InterpreterBuilder
 
     found: list[Access] = []
@@ -62,9 +64,9 @@ def accesses_of(student, *args, **kwargs) -> list[Access]:
             tensors = launch.tensors()
             mask = np.broadcast_to(mask, pointers.shape).astype(bool)
             here = touched.setdefault((kind, number), set())
-            # A block that is masked as a whole may lie in another tensor's memory: it is one of those of its line.
+            # A fully masked block may point into another tensor's memory, so it is attributed to a tensor of its line.
             first, among = (pointers[mask][0], tensors) if mask.any() else (pointers.flat[0], here or tensors)
-            name = parameter_of(file, number, kind)  # '' where the text does not say
+            name = parameter_of(file, number, kind)  # '' if the source does not tell
             if name not in tensors:
                 name = min(among, key=lambda name: _distance(tensors[name], int(first)))
             if mask.any():
@@ -83,12 +85,12 @@ def accesses_of(student, *args, **kwargs) -> list[Access]:
             return metering["create_masked_store"](self, pointers, value, mask, *rest, **named)
 
         InterpreterBuilder.create_masked_load, InterpreterBuilder.create_masked_store = load, store
-        student(*args, **kwargs)  # metered() puts Triton's own back
+        student(*args, **kwargs)  # metered() restores Triton's own functions
     return found
 
 
 def _distance(tensor, address: int) -> int:
-    """How far an address lies outside a tensor's memory, in bytes; 0 inside."""
+    """Return how many bytes an address is away from a tensor's memory; 0 if it is inside."""
     memory = tensor.untyped_storage()
     begin = memory.data_ptr()
     return max(begin - address, address - (begin + memory.nbytes() - 1), 0)

@@ -1,4 +1,4 @@
-"""What to try where no cause fits: print a block of the kernel, by the name that it has there."""
+"""Advice for a wrong answer without a known cause: print a block of the kernel, by its name in the student's code."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from labs_helpers.course.pointers import calls, made_of, names_in, reached
 
 
 def print_it(launches: Iterable[Launch], result: torch.Tensor) -> str:
-    """Advice with a place for {where}. It names the block that a kernel of `launches` stores to `result`, as the kernel
-    calls it, and none where the text does not tell."""
-    shown = "print(…) in the kernel shows its blocks while a check runs."
+    """Return advice with a placeholder {where}. It names the variable that a kernel of `launches` stores to
+    `result`, if the source shows which one that is."""
+    shown = "print(…) in the kernel shows its blocks during a check."
     for launch in launches:
         names = [name for name, tensor in launch.tensors().items() if _shares(tensor, result)]
         with suppress(OSError, SyntaxError):
             if names and (block := _stored(ast.parse(source_of(launch.kernel)), names[0])):
-                shown = f'print("{block}", {block}) in the kernel shows a block while a check runs.'
-    return "work out {where} by hand; " + shown
+                shown = f'print("{block}", {block}) in the kernel shows a block during a check.'
+    return "compute {where} by hand; " + shown
 
 
 def _shares(tensor: torch.Tensor, result: object) -> bool:
@@ -32,7 +32,8 @@ def _shares(tensor: torch.Tensor, result: object) -> bool:
 
 
 def _stored(tree: ast.Module, pointer: str) -> str:
-    """The variable that the value of a tl.store through the parameter `pointer` begins with; '' where there is none."""
+    """Return the first variable in the value that a tl.store writes through the parameter `pointer`; '' if there is
+    none."""
     assigned = made_of(tree)
     for node in calls(tree, "tl.store"):
         if len(node.args) > 1:

@@ -1,4 +1,4 @@
-"""What an answer's own lines let PyTorch do. What a kernel is to compute may only be allocated and looked at there."""
+"""Record the PyTorch functions that an answer calls. Beside a kernel, it may only allocate and inspect tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from labs_helpers.compile.source import plain
 from labs_helpers.course.verdict.errors import files_of
 
-# Making an output, and asking for what a tensor is; the rest computes, copies or fills.
+# Functions that allocate an output or inspect a tensor; all others compute, copy or fill.
 ALLOWED = set(
     "empty empty_like empty_strided new_empty zeros zeros_like new_zeros full full_like new_full size stride dim numel "
     "nelement element_size data_ptr storage_offset is_contiguous is_floating_point __get__ __len__ ndimension "
@@ -20,12 +20,12 @@ ALLOWED = set(
 
 
 class ByPyTorch(TorchFunctionMode):
-    """Inside the block `calls` gains the name of each PyTorch function, other than ALLOWED, that a line of the answer's
-    calls, or of another cell of its notebook's; what Triton and the guards call on its behalf is left out."""
+    """Inside the block, `calls` collects the PyTorch functions outside ALLOWED that a line of the answer, or of
+    another cell of its notebook, calls. Calls that Triton and the guards make on its behalf do not count."""
 
     def __init__(self, student):
         super().__init__()
-        # Of an answer in another process, which tells at the end what PyTorch did there.
+        # The calls of an answer in another process, which reports them at the end.
         self._alone = getattr(student, "kernels_alone", lambda: nullcontext([]))()
         self.files, self.module = files_of(student), getattr(plain(student), "__globals__", None)
         self.calls: list[str] = []
@@ -46,7 +46,7 @@ class ByPyTorch(TorchFunctionMode):
         self.calls += self._there
 
     def _from_an_answer(self) -> bool:
-        """Whether the innermost frame that is none of PyTorch's own belongs to the answer's files or module."""
+        """Tell whether the innermost frame outside PyTorch belongs to the answer's files or module."""
         frame = sys._getframe(2)
         while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "torch":
             frame = frame.f_back

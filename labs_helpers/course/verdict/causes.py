@@ -1,15 +1,15 @@
-"""Candidate causes: what common mistakes would give, held against what an answer gave.
+"""Likely causes: compare an answer with the results of common mistakes.
 
-A check hands them over as an iterable of pairs (sentence, what the answer would be), most simply a generator, so
-that nothing of it is computed for a right answer:
+A check passes them as an iterable of pairs (sentence, result of that mistake), usually a generator, so that a right
+answer computes none of them:
 
     def causes(x, y):
         yield "both loads read x", 2 * x
         yield "y is not added", x
 
-A cause is named only where it is the only one that fits; where two fit, both are. A third that fits would make it a
-guess, and then none is named. A mistake that would have shown in an earlier case, which passed, was not made:
-`still_possible` leaves its candidates out.
+If one candidate fits, the message names it; if two fit, it names both. If three or more fit, naming them would be a
+guess, so the message names none. `still_possible` drops a mistake that an earlier case, which passed, would have
+revealed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 Candidates = Iterable[tuple[str, object]]
-Passed = tuple[Candidates, Callable[[object], bool]]  # of a passed case: its candidates, and which answer is right
+Passed = tuple[
+    Candidates, Callable[[object], bool]
+]  # of a passed case: its candidates, and the test for a right answer
 
 
 def likely(candidates: Candidates, fits: Callable[[object], bool]) -> tuple[str, ...]:
-    """The sentences of the candidates whose answer `fits`: one or two of them, else ()."""
+    """Return the sentences of the candidates whose result `fits` if there are one or two of them, otherwise ()."""
     found: list[str] = []
     for sentence, answer in candidates:
         if sentence not in found and fits(answer):
@@ -30,10 +32,11 @@ def likely(candidates: Candidates, fits: Callable[[object], bool]) -> tuple[str,
 
 
 def still_possible(candidates: Candidates, passed: Iterable[Passed]) -> Iterator[tuple[str, object]]:
-    """`candidates` without those whose sentence stands for a wrong answer in one of the cases `passed`.
+    """Return `candidates` without those that would have given a wrong answer in one of the cases `passed`.
 
-    A sentence with several candidates is left out where none of them is right there; of one that a case does not have
-    the case tells nothing."""
+    A sentence with several candidates is dropped if none of them is right in such a case. A case that lacks a sentence
+    says nothing about it.
+    """
     candidates, ruled_out = list(candidates), set()
     sentences = {sentence for sentence, _ in candidates}
     for earlier, is_right in passed:

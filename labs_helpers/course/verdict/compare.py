@@ -1,4 +1,5 @@
-"""An answer against what it should be: tensors under a bound that follows from the arithmetic, the rest exactly."""
+"""Compare an answer with the right result: tensors within a bound derived from the arithmetic, everything else
+exactly."""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ from labs_helpers.course.verdict.causes import Candidates, likely
 from labs_helpers.course.verdict.picture import elements
 from labs_helpers.course.verdict.wrong import Wrong
 
-# Relative spacing of a dtype's numbers: half of it is the largest error of one rounding.
+# Relative spacing of a dtype's numbers; the error of one rounding is at most half of it.
 _UNIT = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
-BY_HAND = "work out {where} by hand, beside the code, step by step."
+BY_HAND = "compute {where} by hand and follow the code step by step."
 
 
 def matmul_bound(expected, magnitude, K: int, dtype) -> torch.Tensor:
-    """The largest error of a K-long float32 accumulation, rounded once to `dtype`: one number an element.
+    """Return, for each element, the largest error of a float32 accumulation of length K, rounded once to `dtype`.
 
-    expected: float64 result. magnitude: Σ|a||b| (+ |c|), float64, same shape. A sum of K products in float32
-    is off by at most K·2⁻²⁴ of that (Higham, Accuracy and Stability of Numerical Algorithms, §3.1).
+    expected: the float64 result. magnitude: Σ|a||b| (+ |c|), float64, same shape. A sum of K products in float32 is off
+    by at most K·2⁻²⁴ of that (Higham, Accuracy and Stability of Numerical Algorithms, §3.1).
     """
     subnormal = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
     return _UNIT[dtype] * expected.abs() + (K + 4) * 2.0**-24 * magnitude + subnormal
@@ -38,11 +39,11 @@ def expect_close(
     name: str = "",
     advice: str | Callable[[], str] = BY_HAND,
 ) -> None:
-    """Raises Wrong unless |found − expected| ≤ bound everywhere; where −inf is expected, −inf is right.
+    """Raise Wrong unless |found − expected| ≤ bound everywhere; an expected −inf must be −inf.
 
-    found: the answer's tensor, called `name`. expected: float64 of the same shape. bound: a number or one an
-    element, and `why` says where it comes from. advice: for an error that no cause fits; {where} is its place. A
-    function is called only where there is an error.
+    found: the answer's tensor, called `name`. expected: float64, same shape. bound: a number, or one per element; `why`
+    says how it was derived. advice: shown if no cause fits, with the place of the error for {where}; a function is
+    called only if there is an error.
     """
     where = f"{name}: " if name else ""
     if not isinstance(found, torch.Tensor):
@@ -81,9 +82,9 @@ def expect_close(
 def expect_number(
     case: str, name: str, found, expected, causes: Candidates = (), within: float = 0.0, advice: str = BY_HAND
 ) -> None:
-    """Raises Wrong unless the number `found`, called `name`, is `expected`, up to a relative error of `within`.
+    """Raise Wrong unless the number `found`, called `name`, is `expected` up to a relative error of `within`.
 
-    A candidate's answer may be a number or several, of which one has to fit, up to 1e-3 where `within` is not 0.
+    A candidate's result may be one number or several alternatives; if `within` is not 0, it fits up to a relative 1e-3.
     """
     is_number = isinstance(found, Real) and not isinstance(found, bool)
     near = is_number and within and math.isfinite(expected) and abs(found - expected) <= within * abs(expected)
@@ -106,44 +107,48 @@ def expect_number(
 
 
 def _error(found, expected):
-    """|found − expected|, 0 between infinities of the same sign."""
+    """Return |found − expected|, with 0 between infinities of the same sign."""
     return torch.where(found == expected, 0.0, (found - expected).abs())
 
 
 def _near(got, answer, bound) -> bool:
-    """Whether `answer`, a mistake's, is what came out: within its rounding errors, and not finite where that is not."""
+    """Tell whether `answer`, the result of a mistake, equals the student's within rounding and is not finite in the
+    same places."""
     answer = torch.as_tensor(answer, dtype=torch.float64)
     if answer.shape != got.shape:
         return False
     largest = answer.abs().where(answer.isfinite(), 0.0).amax() if answer.numel() else 0.0
     near = (got - answer).abs() <= 4 * bound + 1e-3 * answer.abs().clamp(min=1e-3) + 1e-6 * largest
-    # What is not finite is like nothing but itself: a tolerance relative to it would let everything pass.
+    # A value that is not finite must match exactly: a tolerance relative to it would accept everything.
     near = torch.where(answer.isfinite(), near, (got == answer) | (got.isnan() & answer.isnan()))
     return bool(near.all())
 
 
 def _by_factor(got, expected, bound) -> str:
-    """The cause where every element is wrong by one and the same factor, whatever it comes from."""
+    """Return the cause if every element is wrong by the same factor, otherwise ''."""
     kept = (expected.abs() > 0.1 * expected.abs().nan_to_num(posinf=0.0).amax()) & got.isfinite() & expected.isfinite()
     factor = float((got / expected)[kept].median()) if bool(kept.any()) else 1.0
     if not (1e-3 < abs(factor) < 1e3 and abs(factor - 1) > 1e-2 and _near(got, factor * expected, bound)):
         return ""
     known = {f"1/{n}": 1 / n for n in range(3, 1025)} | {"log2(e)": math.log2(math.e), "1/log2(e)": math.log(2)}
     one = next((f", {text}" for text, c in known.items() if abs(factor / c - 1) < 1e-4), "")
-    return f"every element is {factor:.4g} times what it should be{one}: a factor or a division is missing or too many"
+    return f"every element is {factor:.4g} times the right value{one}: a factor or a division is missing or superfluous"
 
 
 def _in_fewer_bits(found, expected) -> str:
-    """The cause where all elements are numbers of a narrower dtype than theirs, and the right ones are not."""
+    """Return the cause if all elements, but not all right ones, fit a narrower dtype; otherwise ''."""
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
         same, right_too = (torch.equal(x.to(dtype).to(x.dtype), x) for x in (found.detach(), expected))
         if found.element_size() > dtype.itemsize and same and not right_too and found.unique().numel() > 5:
-            return f"every element is a number of {str(dtype)[6:]}: the result was rounded to it before it was stored"
+            return (
+                f"every element is exact in {str(dtype)[6:]}: the result was rounded to that dtype before it was stored"
+            )
     return ""
 
 
 def is_within(answer, expected, bound) -> bool:
-    """Whether a candidate is right here: a lost tail is nothing where there is no tail. One of another shape is not."""
+    """Tell whether a candidate's result is right in this case, as for a lost tail if there is no tail. False for
+    another shape."""
     answer = torch.as_tensor(answer, dtype=torch.float64)
     if answer.shape != expected.shape:
         return False
@@ -151,11 +156,12 @@ def is_within(answer, expected, bound) -> bool:
 
 
 def _not_finite(worst) -> str:
-    """Where an element that is not finite may come from; '' for one that is."""
+    """Return advice on the likely source of a NaN or an infinity; '' for a finite element."""
     if worst.isnan():
         return (
-            "find the first step that gives NaN. inf − inf, 0/0 and the root of a negative number do; so does what a "
-            "masked load leaves undefined without other=, and an element that nothing was stored to."
+            "find the first step that gives NaN. inf − inf, 0/0 and the square root of a negative number give "
+            "NaN; a masked load without other= returns undefined values, and an element that no program stores "
+            "to is undefined, too."
         )
     if worst.isinf():
         return "find the first step that gives inf: exp(x) beyond x = 88, a division by 0, float16 beyond 65,504."
@@ -163,12 +169,13 @@ def _not_finite(worst) -> str:
 
 
 def _region(bad) -> str:
-    """Where the bad elements of a matrix, or of many, lie, when they fill a block of rows or columns."""
+    """Return the rows and columns that contain all bad elements of a matrix or of several; '' if they are spread
+    over all of it."""
     if bad.ndim < 2 or bool(bad.all()):
         return ""
     bad = bad.flatten(0, -3).any(0) if bad.ndim > 2 else bad
     rows, columns = bad.any(1).nonzero().flatten(), bad.any(0).nonzero().flatten()
     first, last = (int(rows[0]), int(columns[0])), (int(rows[-1]), int(columns[-1]))
-    if first == (0, 0) and last == (bad.shape[0] - 1, bad.shape[1] - 1):  # everywhere: that says nothing
+    if first == (0, 0) and last == (bad.shape[0] - 1, bad.shape[1] - 1):  # the whole matrix, which says nothing
         return ""
     return f" in rows {first[0]} to {last[0]} and columns {first[1]} to {last[1]} of {bad.shape[0]}×{bad.shape[1]}"

@@ -1,4 +1,4 @@
-"""What the compiler says of an answer's kernel: what only the interpreter takes is found here."""
+"""Compile an answer's kernel, to find code that only the interpreter accepts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CASE = "compiled"
 
 
 def compiled_for(case: str, launch: Launch, target: str, *dtypes: tuple[torch.dtype, str]) -> list[Compiled]:
-    """Compile the launch for `target` with each dtype, until the stage beside it (see `job`). The compiler's refusal
-    becomes a Wrong with the likely cause. One process compiles all of them, because starting it takes longer than
-    compiling a small kernel."""
+    """Compile the launch for `target` with each dtype, up to the stage given with it (see `job`). A compiler error
+    becomes a Wrong with its likely cause. One process compiles all of them, because its start takes longer than the
+    compilation of a small kernel."""
     try:
         return compile_all([job(launch, target, dtype, until) for dtype, until in dtypes])
     except CompileError as error:
@@ -29,29 +29,32 @@ def compiled_for(case: str, launch: Launch, target: str, *dtypes: tuple[torch.dt
         last = "\n".join(text.splitlines()[-6:])
         raise Wrong(
             case,
-            f"does not compile for {target}, although the interpreter runs it:\n{last}",
+            f"does not compile for {target}, although it runs in the interpreter:\n{last}",
             cause=cause_of(text, AT_COMPILE_TIME),
         ) from error
 
 
 def check_compiles(case: str, launch: Launch) -> str:
-    """Raises Wrong unless the launch in float16 compiles for a chip other than this one. Returns the line to print."""
+    """Raise Wrong unless the launch compiles in float16 for a chip other than this one. Return the line to print."""
     (compiled,) = compiled_for(case, launch, "sm_90", (torch.float16, ""))
-    registers = "" if compiled.registers is None else f": {compiled.registers} registers a thread"
+    registers = "" if compiled.registers is None else f": {compiled.registers} registers per thread"
     return f"compiles for sm_90 ({TARGETS['sm_90']}){registers}"
 
 
 def check_tensor_cores(launch: Launch) -> str:
-    """Raises Wrong unless the launch in float16 uses Hopper's tensor cores with float32 accumulators, and in
-    float32 keeps full precision. Returns the line to print."""
+    """Raise Wrong unless the launch uses Hopper's tensor cores with float32 accumulators in float16, and full
+    precision in float32. Return the line to print."""
     half, single = compiled_for(CASE, launch, "sm_90", (torch.float16, "ptx"), (torch.float32, "ttir"))
     if not half.uses_tensor_cores:
         raise Wrong(
             CASE,
             "compiled for sm_90 in float16, the kernel has no tensor-core instruction.",
-            cause="tl.dot gets A and B as float32, which tensor cores round: give it both as they were loaded."
+            cause=(
+                "tl.dot gets A and B as float32, which tensor cores round: pass both in the dtype in which they "
+                "were loaded."
+            )
             if calls(ast.parse(source_of(launch.kernel)), "tl.dot")
-            else "the product is not a tl.dot.",
+            else "the kernel does not compute the product with tl.dot.",
         )
     if half.float16_accumulators:
         raise Wrong(
@@ -62,7 +65,8 @@ def check_tensor_cores(launch: Launch) -> str:
     if re.search(r"tt\.dot .*inputPrecision = tf32 .*xf32> \*", single.assembly):
         raise Wrong(
             CASE,
-            "on float32 the compiled kernel multiplies in TF32, which rounds the inputs to 11 significant bits.",
+            "for float32 inputs, the compiled kernel multiplies in TF32, which rounds the inputs to 11 "
+            "significant bits.",
             cause='tl.dot without input_precision="ieee".',
         )
     instructions = ", ".join(f"{count} × {name}" for name, count in half.tensor_core.items())

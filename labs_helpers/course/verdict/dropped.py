@@ -1,4 +1,5 @@
-"""A value that an answer computes and nothing reads: `p.grad.div(n)` by itself, or a name that is never used again."""
+"""Find a value that an answer computes and never reads: `p.grad.div(n)` as a statement, or a name that is never
+used."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 from labs_helpers.compile.source import reachable, source_of
 from labs_helpers.course.stub import BEGIN, END
 
-NEW = {  # methods and torch's functions that return something new, and change nothing
+NEW = {  # methods and functions of torch that return a new object and change nothing
     "abs", "bfloat16", "cat", "clamp", "clone", "contiguous", "div", "double", "flatten", "float", "half", "maximum",
     "mean", "minimum", "mul", "neg", "permute", "reshape", "sqrt", "square", "stack", "sub", "sum", "to", "transpose",
     "true_divide", "type", "unsqueeze", "view", "where", "zeros_like",
@@ -18,15 +19,16 @@ IN_PLACE = {"abs", "clamp", "div", "mul", "neg", "sqrt", "square", "sub"}
 
 
 def dropped(student: Any, causes: tuple[str, ...], differ: bool) -> tuple[str, ...]:
-    """The causes of a wrong answer, with a sentence on the first such line before them. It is the only one where values
-    differ and the result has not even a name; a name may have been meant for something else."""
+    """Return the causes of a wrong answer, preceded by a sentence on the first unused value. If values differ and
+    that result is not even assigned, the sentence is the only cause; an assigned name may have been meant for
+    something else."""
     try:
         lines = [line for part in reachable(student).values() for line in _unused(source_of(part))]
     except (OSError, SyntaxError, AttributeError):
         return causes
     for statement, name in lines[:1]:
-        more = f": {name}_() changes what it is called on" * (name in IN_PLACE)
-        more = more or ": /= and its like change a tensor in place" * (name == "/")
+        more = f": {name}_() works in place" * (name in IN_PLACE)
+        more = more or ": /= divides in place" * (name == "/")
         told = f"nothing uses the result of `{ast.unparse(statement)}`, which changes nothing else{more}"
         if told in causes:  # described before
             return causes
@@ -35,7 +37,8 @@ def dropped(student: Any, causes: tuple[str, ...], differ: bool) -> tuple[str, .
 
 
 def _unused(text: str) -> Iterator[tuple[ast.stmt, str]]:
-    """Each statement whose result is not used, and the name of what makes it; not those of the stub."""
+    """Yield each statement with an unused result and the name of the function that computes it, except those of the
+    stub."""
     tree, lines = ast.parse(text), text.splitlines()
     read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     shared = {name for node in ast.walk(tree) if isinstance(node, ast.Nonlocal | ast.Global) for name in node.names}
@@ -48,7 +51,7 @@ def _unused(text: str) -> Iterator[tuple[ast.stmt, str]]:
 
 
 def _of_stub(lines: list[str], number: int) -> bool:
-    """Whether a line stands outside the places for an answer, where the text has any."""
+    """Tell whether a line is outside the marked places for an answer, if the source has marks."""
     marks = [mark for mark in (BEGIN, END) for line in lines[:number] if mark in line]
     return any(BEGIN in line for line in lines) and marks.count(BEGIN) == marks.count(END)
 

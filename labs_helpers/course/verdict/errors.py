@@ -1,4 +1,4 @@
-"""An exception that an answer raised, described as a Wrong: what it says, the student's own line, the likely cause."""
+"""Describe an exception that an answer raised as a Wrong: its message, the student's line, and the likely cause."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from labs_helpers.course.verdict.wrong import Wrong
 def describe_error(student, error: BaseException, case: str = "", errors: Errors = ()) -> Wrong:
     """Describe `error`, which the function `student` raised in `case`, as a Wrong with its likely cause.
 
-    errors: (pattern, cause) of messages that mean something particular in this exercise. They are looked for in the
-    message and the student's own line, and count before the causes that are true in any exercise.
+    errors: pairs (pattern, cause) for messages with a particular meaning in this exercise. A pattern is searched in the
+    message and the student's line, before the causes that hold in any exercise.
 
-    A Wrong without a cause gets what the kernel's text gives away, if anything; others stay as they are, but for what
-    cannot be right whatever came out, and for a result that nothing uses: where values differ, that is the cause."""
+    A Wrong without a cause gets the cause that the kernel's source suggests, if any. A Wrong with a cause keeps it,
+    unless the source contains something that is never right, or a result that nothing uses, which explains differing
+    values.
+    """
     if isinstance(error, Wrong):
         causes = dropped(student, error.causes, bool(error.expected))
         known = blind(student) or causes or telltales(student)
@@ -33,13 +35,13 @@ def describe_error(student, error: BaseException, case: str = "", errors: Errors
     while chain[0].__cause__ is not None:
         chain.insert(0, chain[0].__cause__)
     innermost = chain[0]
-    if isinstance(innermost, StrayAccess):  # brings its own line
+    if isinstance(innermost, StrayAccess):  # names its line itself
         return Wrong(case, str(innermost), cause=telltales(student) or stray_cause(innermost))
     if isinstance(error, KeyboardInterrupt):
         return _stopped(error, files, case)
     text = f"{type(innermost).__name__}: {str(innermost) or _asserted(innermost)}"
     text = text if len(text) <= 400 else f"{text[:120]} … {text[-120:]}"  # Triton prints whole blocks
-    # The interpreter raises anew at each level: the innermost exception that passed the student's code has the line.
+    # The interpreter re-raises at each level: the innermost exception that passed the student's code has the line.
     line = next((line for link in chain if (line := _own_line(link, files) or getattr(link, "own_line", ""))), "")
     if any(map(_in_kernel, chain)):
         known = cause_of(text + line, AT_RUN_TIME, shapes=_dot_shapes(innermost))
@@ -49,35 +51,35 @@ def describe_error(student, error: BaseException, case: str = "", errors: Errors
 
 
 def _stopped(error: KeyboardInterrupt, files: set[str], case: str) -> Wrong:
-    """Of an answer that the time limit, or somebody's interrupt, has stopped."""
+    """Describe an answer that the time limit or the user interrupted."""
     late, where = isinstance(error, TimeLimit), f"{_own_line(error, files)}{_loop(error, files)}"
     if late and not where:
         return Wrong(
             case,
-            f"not finished after {error.seconds:g} s, and not in your code when it was stopped.",
-            advice="run the check again when less runs on this machine.",
+            f"not finished after {error.seconds:g} s; when it was stopped, your code was not running.",
+            advice="run the check again when this machine is less busy.",
         )
-    endless = "a loop whose end is never reached"
+    endless = "a loop that never ends"
     if late:
         found, cause = (
             f"not finished after {error.seconds:g} s",
-            f"{endless}, or one of far more steps than are needed.",
+            f"{endless}, or a loop with far more steps than necessary.",
         )
     else:
-        found, cause = "interrupted", f"if it did not end by itself, {endless}."
+        found, cause = "interrupted", f"if it did not end by itself: {endless}."
     return Wrong(case, found + where, cause=cause)
 
 
 def _in_kernel(error: BaseException) -> bool:
-    """Whether Triton was at work: what a message means in a kernel says nothing of PyTorch's or NumPy's own errors."""
+    """Tell whether Triton ran the failing code: a message inside a kernel has another meaning than outside."""
     return any("/triton/" in frame.filename for frame in traceback.extract_tb(error.__traceback__))
 
 
 def stray_cause(error: StrayAccess) -> str:
-    """What the line of a stray access tells: whether that load or store has a mask at all."""
+    """Return the cause of a stray access, depending on whether the load or store on its line has a mask."""
     try:
         calls = [node for node in ast.walk(ast.parse(error.line)) if isinstance(node, ast.Call)]
-    except SyntaxError:  # a line of several
+    except SyntaxError:  # one line of a longer statement
         calls = []
     place = {"load": 1, "store": 2}[error.kind]  # of the mask among tl.load's and tl.store's arguments
     own = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == error.kind]
@@ -90,18 +92,19 @@ def stray_cause(error: StrayAccess) -> str:
 
 
 def files_of(student) -> set[str]:
-    """The file, or the notebook cell's pseudo file, of a function and of those that it calls."""
+    """Return the files, or the pseudo files of notebook cells, that define a function and the functions that it
+    calls."""
     return {plain(part).__code__.co_filename for part in reachable(student).values()}
 
 
 def _asserted(error: BaseException) -> str:
-    """The failed line itself, for an error without a message: a bare assert in Triton's own code."""
+    """Return the failed line, for an error without a message, such as a bare assert in Triton."""
     frames = traceback.extract_tb(error.__traceback__)
     return (frames[-1].line or "") if frames else ""
 
 
 def _own_line(error: BaseException, files: set[str]) -> str:
-    """The innermost line of the student's that led to `error`, or '' when there is none."""
+    """Return the student's innermost line that led to `error`, or ''."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
     if not own:
         return ""
@@ -113,7 +116,8 @@ def _line(file: str, number: int, otherwise: str = "") -> str:
 
 
 def _loop(error: BaseException, files: set[str]) -> str:
-    """', inside' and the head of the innermost while round that line, of the innermost for where there is none."""
+    """Return ', inside' and the head of the innermost while loop around that line, or else of the innermost for
+    loop."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
     try:
         tree = ast.parse("".join(linecache.getlines(own[-1].filename))) if own else ast.Module([], [])
@@ -130,7 +134,7 @@ def _loop(error: BaseException, files: set[str]) -> str:
 
 
 def _dot_shapes(error: BaseException) -> str:
-    """', here 32×16 and 64×16' where tl.dot refused its operands, from the frame that refused; else ''."""
+    """Return ', here 32×16 and 64×16' from the frame in which tl.dot rejected its operands; otherwise ''."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     shapes = [frames[-1].f_locals.get(name) if frames else None for name in ("a_shape", "b_shape")]
     if not all(isinstance(shape, list) for shape in shapes):

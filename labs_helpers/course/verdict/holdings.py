@@ -1,4 +1,5 @@
-"""Who holds what after a wrong answer on ranks: a row per rank, a column per chunk, expected beside what came out."""
+"""Draw the content of each rank after a wrong answer: one row per rank, one column per chunk, expected next to
+actual."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from labs_helpers.course.verdict.picture import KINDS, NOTHING, Panel, Picture
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 COLUMNS = 8
 NEVER, OTHER = "–", "?"
-LEGEND = f"A letter is one content; {NEVER}: never written, {OTHER}: something else."
+LEGEND = f"Each letter is one content; {NEVER}: never written, {OTHER}: something else."
 SAID = ("right", "not asked for", "wrong")  # the numbers of kinds in these panels
 
 Paths = Mapping[tuple, np.ndarray]
@@ -22,7 +23,8 @@ Paths = Mapping[tuple, np.ndarray]
 def holdings(
     title: str, expected: Sequence[Sequence[str]], got: Sequence[Sequence[str]], kinds: Any, below: str, column="chunk"
 ) -> Picture:
-    """The picture of two tables of texts, a row per rank. kinds: of each cell of `got`, places in SAID or NOTHING."""
+    """Return the picture of two tables of texts, one row per rank. kinds: for each cell of `got`, an index into
+    SAID, or NOTHING."""
     kinds = np.asarray(kinds, np.int8)
     asked = np.where(kinds == SAID.index("wrong"), SAID.index("right"), kinds)
     place = (0.0, float(kinds.shape[1]), float(kinds.shape[0]), 0.0)
@@ -31,10 +33,11 @@ def holdings(
 
 
 def compared(name: str, found: Paths, right: Paths, wrong: Sequence[tuple], close: Any) -> Picture | None:
-    """The picture of an answer's leaves, one or more per rank; None where `name`, as of a Comparison, has no rank.
+    """Return the picture of an answer's leaves, at least one per rank; None if `name`, as in a Comparison, has no rank.
 
-    found, right: path → array. wrong: paths of leaves that differ. close(path, a, b): which elements of a leaf are
-    near, by that leaf's bound. A rank's only leaf is cut into as many chunks as there are ranks."""
+    found, right: path → array. wrong: paths of the leaves that differ. close(path, a, b): which elements of a leaf are
+    within its bound. If each rank has one leaf, it is split into as many chunks as there are ranks.
+    """
     place = re.search(r"rank \{(\d+)\}", name)
     if place is None or any(found[path].shape != right[path].shape for path in right):
         return None
@@ -70,13 +73,13 @@ def compared(name: str, found: Paths, right: Paths, wrong: Sequence[tuple], clos
     if any(len(row) != width for row in kinds):
         return None
     count = sum(SAID.index("wrong") in row for row in kinds)
-    title = f"{count} of {len(ranks)} ranks hold{'s' * (count == 1)} something else than expected"
+    title = f"{count} of {len(ranks)} ranks hold{'s' * (count == 1)} unexpected values"
     more = f" {len(rest) - len(columns)} more columns are not shown." if len(rest) > len(columns) else ""
     return holdings(title, expected, said, kinds, LEGEND + more, "chunk" if len(rest) == 1 else "part")
 
 
 def _letter(content: np.ndarray, letters: list[np.ndarray]) -> str:
-    """The letter of a content, a new one where no earlier content is the same."""
+    """Return the letter of a content, a new letter if it differs from all earlier ones."""
     number = next((i for i, one in enumerate(letters) if _same(one, content)), len(letters))
     if number == len(letters):
         letters.append(content)
@@ -84,7 +87,7 @@ def _letter(content: np.ndarray, letters: list[np.ndarray]) -> str:
 
 
 def _seen(cell: tuple, letters: list[np.ndarray]) -> str:
-    """What a cell (right, found, which elements are near) that is wrong holds."""
+    """Return the text and the kind of a wrong cell, given (right, found, which elements are close)."""
     right, content, _ = cell
     if content.size and content.dtype.kind == "f" and np.isnan(content).all():
         return NEVER

@@ -1,4 +1,4 @@
-"""Causes that are held against the answers to all cases, where one answer alone fits too many of them."""
+"""Likely causes that fit the answers to all cases, for answers so small that a single one fits too many causes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from labs_helpers.course.verdict.causes import Candidates, likely
 def likely_in_all(
     candidates: Iterable[Candidates], found: Sequence, fits: Callable[[object, object], bool] = eq
 ) -> tuple[str, ...]:
-    """The sentences of the candidates that fit what was found in every case: one or two of them, else ().
+    """Return the sentences of the candidates that fit in every case if there are one or two of them, otherwise ().
 
-    candidates: those of each case, the same sentences in the same order. fits(found, answer): in one case."""
+    candidates: those of each case, with the same sentences in the same order. fits(found, answer): whether one fits in
+    one case.
+    """
     columns = zip(*candidates, strict=True)
     always = ((column[0][0], [answer for _, answer in column]) for column in columns)
     return likely(always, lambda answers: all(map(fits, found, answers)))

@@ -1,4 +1,4 @@
-"""Try an answer in Triton's interpreter from a process that drives a GPU: another process does it."""
+"""Try an answer in Triton's interpreter from a process that uses a GPU, with the help of another process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labs_helpers.course.verdict.wrong import Wrong
 
 
 def verify_interpreted(exercise, student, timeout: float = 120) -> Iterator[str]:
-    """Yields the lines of `exercise.verify(student)` from a process with the interpreter; raises its Wrong."""
+    """Yield the lines of `exercise.verify(student)` from a process with the interpreter; raise its Wrong."""
     place = exercise.trial.__module__, exercise.id, running_shell() is not None
     lines, wrong = call_interpreted(_verify, student, *place, timeout=timeout)
     yield from (f"{line}  (interpreter)" for line in lines)

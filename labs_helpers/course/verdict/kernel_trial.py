@@ -1,4 +1,4 @@
-"""Run an answer that launches kernels, with everything around it watched."""
+"""Run an answer that launches kernels, and record everything that it does."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from labs_helpers.course.verdict.wrong import Wrong
 from labs_helpers.measure.machine import this_machine
 
 COVERED = (
-    "which elements does each program take, and which of them does its mask let through? print(…) in the kernel shows "
-    "its blocks while a check runs."
+    "which elements does each program process, and which of them does its mask let through? print(…) in the "
+    "kernel shows its blocks during a check."
 )
 
 
 @dataclass
 class Run:
-    """One run: what came back, the launches, the meter (None where kernels are compiled), and the names of PyTorch's
-    functions that the answer called beside them."""
+    """One run: the value returned, the launches, the meter (None if kernels are compiled), and the names of the
+    PyTorch functions that the answer called in addition to the kernel."""
 
     case: str
     value: torch.Tensor
@@ -42,14 +42,14 @@ class Run:
         return self.meter.of(tensor) if self.meter else None
 
     def expect_loads(self, name: str, tensor, times: int, why: str) -> None:
-        """Raises Wrong unless every element of `tensor` was loaded exactly `times`. Nothing on a GPU."""
+        """Raise Wrong unless every element of `tensor` was loaded exactly `times`. Does nothing on a GPU."""
         if self.meter is None:
             return
         loads = self.meter.of(tensor).loads
         if bool((loads == times).all()):
             return
         if not loads.any():
-            raise Wrong(self.case, f"{name} was never loaded: the kernel did not get {name} itself")
+            raise Wrong(self.case, f"the kernel never loads {name}: it did not get {name} itself")
         least, most = int(loads.min()), int(loads.max())
         found = f"{most} times" if least == most else f"between {least} and {most} times"
         masks = {"right": loads == times, "loaded too often": loads > times, "loaded too rarely": loads < times}
@@ -58,22 +58,23 @@ class Run:
         raise Wrong(self.case, told, picture=picture)
 
     def expect_alone(self) -> None:
-        """Raises Wrong where PyTorch computed or copied something beside the kernel."""
+        """Raise Wrong if PyTorch computed or copied something in addition to the kernel."""
         if self.by_pytorch:
             called = ", ".join(dict.fromkeys(name.rpartition(".")[2] for name in self.by_pytorch))
             raise Wrong(
                 self.case,
-                f"beside the kernel the function lets PyTorch work: {called.replace('__setitem__', 'tensor[…] = …')}.",
-                cause="a part of the work is done outside the kernel, or debugging is left: take it out of the "
-                "function; there is to be nothing but the kernel's launch.",
+                "besides launching the kernel, the function calls PyTorch: "
+                f"{called.replace('__setitem__', 'tensor[…] = …')}.",
+                cause="part of the work happens outside the kernel, or debugging code is left: remove it. The "
+                "function may only allocate the output and launch the kernel.",
             )
 
     def expect_written_once(self, name: str = "D", overlapping: str = "", patterns: Candidates | None = None) -> None:
-        """Raises Wrong unless every element of the result was stored exactly once. Nothing on a GPU.
+        """Raise Wrong unless every element of the result was stored exactly once. Does nothing on a GPU.
 
-        overlapping: the likely cause where programs store to the same elements and to others none does. patterns: of
-        common mistakes, (cause, how many programs store to each element of the result then, or, where one does, how
-        often).
+        overlapping: the likely cause if several programs store to some elements and none to others. patterns: pairs of
+        a common mistake and the number of programs that then store to each element of the result or, if that is 1
+        everywhere, the number of stores.
         """
         if self.meter is None:
             return
@@ -82,14 +83,14 @@ class Run:
         if not self.meter.knows(self.value):
             raise Wrong(
                 self.case,
-                f"no kernel was given {name}: PyTorch made it from what the kernel wrote.",
-                cause="a part of the work is still a kernel of its own.",
+                f"no kernel got {name} as an argument: PyTorch made it from the kernel's output.",
+                cause="part of the work is still a separate kernel.",
             )
         counts = self.meter.of(self.value)
         if wrong := _stored(counts, name, overlapping):
             found, cause = wrong
             if patterns is not None and counts.writers.any():
-                # Elements without a program have many causes. Where a check knows them, none is guessed.
+                # Many mistakes leave elements without a program. If the check lists them, do not guess.
                 times = counts.stores if (counts.writers == 1).all() else counts.writers
                 usual = cause if (times > 1).any() else ""
                 cause = likely(patterns, partial(np.array_equal, times)) or usual
@@ -102,10 +103,10 @@ class Run:
 
 
 def run_watched(case: str, student, *args, **kwargs) -> Run:
-    """`student(*args, **kwargs)` with NaN-filled outputs between canaries, metered in the interpreter.
+    """Run `student(*args, **kwargs)` with NaN-filled outputs between canaries, metered in the interpreter.
 
-    Raises Wrong, naming `case`, for an exception, a stray access, an overwritten canary, or an argument that was
-    changed or that the result shares memory with.
+    Raises Wrong, naming `case`, for an exception, a stray access, an overwritten canary, a changed argument, or a
+    result that shares memory with an argument.
     """
     given = Given(student, args, kwargs)
     CALLS.clear()
@@ -114,7 +115,7 @@ def run_watched(case: str, student, *args, **kwargs) -> Run:
         meter = stack.enter_context(metered()) if this_machine().interpreted else None
         CALLS.append(Call(student, args, kwargs, meter))
         launches = meter.launches if meter else stack.enter_context(record_launches())
-        beside = stack.enter_context(ByPyTorch(student))  # innermost, so that it sees who calls
+        beside = stack.enter_context(ByPyTorch(student))  # innermost, so that it sees the caller
         try:
             value = student(*args, **kwargs)
         except (Exception, SystemExit) as error:
@@ -122,8 +123,8 @@ def run_watched(case: str, student, *args, **kwargs) -> Run:
     if overwritten := guard.overwritten():
         raise Wrong(
             case,
-            f"{overwritten} elements beside the output were overwritten.",
-            cause="the store has no mask, or a mask that is too wide.",
+            f"stores outside the output overwrote {overwritten} elements.",
+            cause="the store has no mask, or its mask is too wide.",
         )
     if not launches:
         raise Wrong(case, "no Triton kernel was launched")
@@ -132,10 +133,10 @@ def run_watched(case: str, student, *args, **kwargs) -> Run:
 
 
 def _stored(counts: Counts, name: str, overlapping: str) -> tuple[str, str] | None:
-    """(what is wrong with the stores to the result, the likely cause); None when each element has one."""
+    """Return (what is wrong with the stores to the result, the likely cause); None if each element was stored once."""
     never, often = counts.writers == 0, counts.writers > 1
     if never.all():
-        return f"nothing is ever stored to {name}.", "the kernel has no tl.store, or its mask is False everywhere."
+        return f"the kernel never stores to {name}.", "the kernel has no tl.store, or its mask is False everywhere."
     if never.any() and often.any():
         found = f"{_where(never, name)} never written, {_where(often, name)} written by several programs."
         return found, overlapping or _overlapping(counts.writers.ndim)
@@ -144,12 +145,12 @@ def _stored(counts: Counts, name: str, overlapping: str) -> tuple[str, str] | No
         return f"{_where(never, name)} never written.", cause
     if often.any():
         found = f"{_where(often, name)} written by {int(counts.writers.max())} programs."
-        return found, "two programs take the same tile; on a GPU they race."
+        return found, "two programs process the same tile; on a GPU they race."
     if (twice := counts.stores > 1).any():
         found = f"{_where(twice, name)} stored {int(counts.stores.max())} times by one program."
-        if (counts.stores != counts.stores[..., :1]).any():  # blocks of two steps overlap, or another bound is off
+        if (counts.stores != counts.stores[..., :1]).any():  # blocks of two steps overlap, or another bound is wrong
             return found, ""
-        return found, "an intermediate result goes through memory; keep it in registers, store once behind the loop."
+        return found, "an intermediate result goes through memory; keep it in registers and store once after the loop."
     return None
 
 

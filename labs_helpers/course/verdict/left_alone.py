@@ -1,4 +1,4 @@
-"""Whether an answer leaves the tensors that it is given as they are, and puts each result into memory of its own."""
+"""Check that an answer does not change its arguments and returns each result in new memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from labs_helpers.course.verdict.wrong import Wrong
 
 
 class Given:
-    """The tensors among an answer's arguments, by their names, and what stood in them before the call."""
+    """The tensors among an answer's arguments, by name, with a copy of their contents before the call."""
 
     def __init__(self, student, args: tuple, kwargs: dict):
         try:
             bound = inspect.signature(plain(student)).bind_partial(*args, **kwargs).arguments
-        except TypeError:  # another signature than was asked for: the call itself says so
+        except TypeError:  # a wrong signature: the call itself will report it
             bound = {}
         named = {name: tree_leaves(value) for name, value in bound.items()}  # of *given several
         every = {
@@ -28,42 +28,43 @@ class Given:
         self.before = {name: _bits(tensor) for name, tensor in self.tensors.items()}
 
     def expect_left_alone(self, case: str, value) -> None:
-        """Raises Wrong where `value`, what came back, shares memory with one of them, or where one was changed."""
+        """Raise Wrong if the returned `value` shares memory with one of the tensors, or if one of them was changed."""
         own = _memory(value)
         for name, tensor in self.tensors.items():
             if tensor.untyped_storage().data_ptr() in own:
                 raise Wrong(
                     case,
-                    f"the result lies in the memory of {name}, which was given to you.",
-                    cause="the output is no tensor of its own; torch.empty makes one.",
+                    f"the result shares memory with the argument {name}.",
+                    cause="the function returns its argument or a view of it; torch.empty allocates a new output.",
                 )
         for name, tensor in self.tensors.items():
             if not torch.equal(_bits(tensor), self.before[name]):
                 raise Wrong(
                     case,
-                    f"{name}, which was given to you, was changed.",
-                    cause=f"an operation in place, out={name}, or a store into {name}; write to the output only.",
+                    f"the function changed its argument {name}.",
+                    cause=f"an in-place operation, out={name}, or a store into {name}; write to the output only.",
                 )
 
 
 def expect_new_results(case: str, first, again: Callable[[], object]) -> None:
-    """Raise Wrong where `again()`, a second call, returns memory of `first`, the result of a call, or changes it."""
+    """Raise Wrong if the second call `again()` returns memory of `first`, the result of an earlier call, or changes
+    it."""
     held = [t for t in tree_leaves(first) if isinstance(t, torch.Tensor)]
     before = [_bits(t) for t in held]
     if _memory(first) & _memory(again()) or not all(map(torch.equal, map(_bits, held), before)):
         raise Wrong(
             case,
-            "a second call overwrites what the first one returned.",
-            cause="the result is kept between calls, in a global variable or a default argument; make one per call",
+            "a second call overwrites the result of the first one.",
+            cause="the result is kept between calls, in a global variable or a default argument; allocate one per call",
         )
 
 
 def _memory(value) -> set[int]:
-    """Where the tensors in `value` lie."""
+    """Return the addresses of the tensors in `value`."""
     return {t.untyped_storage().data_ptr() for t in tree_leaves(value) if isinstance(t, torch.Tensor) and t.numel()}
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy of a tensor's bytes, in which NaN equals NaN."""
+    """Return a copy of a tensor's bytes, in which NaN equals NaN."""
     copied = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
     return copied.copy_(tensor).flatten().view(torch.uint8)

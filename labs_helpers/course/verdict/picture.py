@@ -1,8 +1,8 @@
-"""What a mistake looks like: plain matrices of cells that a wrong answer carries, drawn only where a notebook shows it.
+"""Pictures of a mistake: matrices of cells that a wrong answer carries, drawn only if a notebook shows it.
 
     wrong.picture = Picture("12 of 60 elements of D are wrong", {"right": "right", "wrong": "wrong"}, [Panel("D", off)])
 
-Nothing here computes or holds what is right; a cell says which element is meant and what is the matter with it.
+A picture computes nothing and contains no right values; a cell says which element is wrong, and how.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-NOTHING = -1  # of a cell: there is no such element
-CELLS, PANELS = 96, 4  # at most: cells of a panel along each axis, and panels
+NOTHING = -1  # kind of a cell without an element
+CELLS, PANELS = 96, 4  # the most cells of a panel along each axis, and the most panels
 
-# What a cell says, and the role that it is drawn in. Where several elements share a cell, the last of them shows.
+# The meaning of a cell and its role in the drawing. If elements share a cell, the last kind in this list is shown.
 KINDS = {
     "right": "all",
     "stored once": "all",
@@ -36,8 +36,8 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Panel:
-    """A matrix. kinds: the number of each cell's kind among the picture's, or NOTHING. place: (left, right, bottom,
-    top) in rows and columns of the tensor. texts: in the cells. box: (left, top, width, height) of a frame."""
+    """A matrix. kinds: for each cell, the index of its kind in the picture, or NOTHING. place: (left, right, bottom,
+    top) in rows and columns of the tensor. texts: written in the cells. box: (left, top, width, height) of a frame."""
 
     name: str
     kinds: np.ndarray
@@ -48,8 +48,9 @@ class Panel:
 
 @dataclass(frozen=True)
 class Picture:
-    """Panels under a title of one line. kinds: what the numbers in the panels mean → role. below: what the panels do
-    not say. axes: what rows and columns are. wrong: (address of the memory, index) of the first wrong element."""
+    """Panels under a title of one line. kinds: meaning → role, in the order of the panels' numbers. below: a note
+    under the panels. axes: the meaning of rows and columns. wrong: (memory address, index) of the first wrong
+    element."""
 
     title: str
     kinds: Mapping[str, str]
@@ -60,7 +61,8 @@ class Picture:
 
 
 def matrix(name: str, kinds: np.ndarray, origin: tuple[int, int] = (0, 0), **rest) -> Panel:
-    """A panel of a matrix whose first element is `origin`; a large one has a cell for several elements."""
+    """Return a panel of a matrix whose first element is `origin`; in a large matrix, one cell shows several
+    elements."""
     rows, columns = kinds.shape
     place = (origin[1], origin[1] + columns, origin[0] + rows, origin[0])
     for axis in (0, 1):
@@ -71,10 +73,10 @@ def matrix(name: str, kinds: np.ndarray, origin: tuple[int, int] = (0, 0), **res
 
 
 def elements(name: str, masks: Mapping[str, np.ndarray], tensor, title: str) -> Picture:
-    """The picture of a tensor of which some elements are wrong.
+    """Return the picture of a tensor with some wrong elements.
 
-    masks: kind → which elements are of it; the first is that of all others. The panels are the matrices of the last
-    two axes, those with something wrong first.
+    masks: kind → its elements; the first kind is that of all other elements. Each panel is a matrix over the last two
+    axes; those with wrong elements come first.
     """
     shape = np.shape(next(iter(masks.values())))
     codes = np.zeros(shape, np.int8)
@@ -94,12 +96,12 @@ def elements(name: str, masks: Mapping[str, np.ndarray], tensor, title: str) -> 
 
 
 def axes_of(dimensions: int) -> tuple[str, str]:
-    """What the rows and columns of a tensor's panels are."""
+    """Return the meaning of the rows and columns of a tensor's panels."""
     return ("row", "column") if dimensions > 1 else ("", "element")
 
 
 def picture_of(error: BaseException | None) -> Picture | None:
-    """The picture of an error, or of one that it was raised for or after."""
+    """Return the picture of an error, or of the error that caused or preceded it."""
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         if (found := getattr(error, "picture", None)) is not None:

@@ -1,4 +1,4 @@
-"""Run an answer on practice ranks; whatever goes wrong comes back as a Wrong.
+"""Run an answer on practice ranks; every failure becomes a Wrong.
 
     def call(student, group, batch):
         student(batch, group)
@@ -7,7 +7,7 @@
     run = on_practice_ranks("2 ranks", student, call, [(ones,), (twos,)], ranks=practice_process_groups)
     run.results     # what `call` returned on each rank
 
-Each rank has the answer's global variables for itself, as a process has.
+Each rank has a separate copy of the answer's global variables, as a process does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from labs_helpers.practice import Deadlock, PracticeTimeout, RankFailed, practic
 from labs_helpers.practice.collective import Mismatch
 
 LIMIT_S = 5
-IN_ORDER = "print what each rank calls, in order"
+IN_ORDER = "print the calls of each rank, in order"
 SHAPES = "print the shapes before that line"
 OF_SHAPES = r"IndexError|[^\n]*(shape|size|dimension|out of range|elements|axis|axes|array)"
 
@@ -54,13 +54,13 @@ def on_practice_ranks(
 ) -> Any:
     """Run `call(student, comm, *own[rank])` on as many practice ranks as `own` has entries; return the run.
 
-    ranks: `practice`, `practice_groups` or `practice_process_groups`, to which the settings go. errors: the causes of
-    this exercise's error messages, tried before `messages`, those of its lab. stuck: the cause where ranks wait for
-    each other or call different collectives. unwaited: the cause where a request is never waited for; '' allows it.
-    kept: names of the first arguments, which the answer must not change. copies: whether ranks get copies of `own`.
+    ranks: `practice`, `practice_groups` or `practice_process_groups`, which gets the settings. errors: the causes of
+    this exercise's error messages, tried before `messages`, those of its lab. stuck: the cause if ranks wait for each
+    other or call different collectives. unwaited: the cause if a request has no wait; '' allows that. kept: names of
+    the first arguments, which the answer must not change. copies: whether ranks get copies of `own`.
 
-    Raises Wrong for a deadlock, an error of a rank, a loop that does not end, a message that nobody receives, a request
-    that nobody waits for and a changed argument; a Wrong with a case that `call` raises passes as it is.
+    Raises Wrong for a deadlock, an error on a rank, an endless loop, a message without a receive, a request without a
+    wait, and a changed argument. A Wrong with a case that `call` raises passes through unchanged.
     """
     if ranks is practice:
         settings["constants"] = _names(case, student)
@@ -73,8 +73,10 @@ def on_practice_ranks(
 
     try:
         with one_thread(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "`torch.distributed", FutureWarning)  # of names that 2.13 replaces
-            warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)  # inputs need no gradient
+            warnings.filterwarnings("ignore", "`torch.distributed", FutureWarning)  # about names that 2.13 replaces
+            warnings.filterwarnings(
+                "ignore", "Full backward hook is firing", UserWarning
+            )  # about inputs without a gradient
             run = ranks(on_rank, len(own), given, timeout=LIMIT_S, **settings)
     except Deadlock as deadlock:
         raise describe_deadlock(case, deadlock, stuck) from None
@@ -84,7 +86,7 @@ def on_practice_ranks(
         raise Wrong(case, str(error)) from None
     for lost in getattr(run, "unreceived", ()):
         journey = f"from rank {lost.source} to rank {lost.dest}, {lost.nbytes} bytes"
-        raise Wrong(case, f"a message {journey}, was sent and never received")
+        raise Wrong(case, f"a message {journey}, was sent but never received")
     if unwaited and run.never_waited:
         first, *others = run.never_waited
         more = f" (and {len(others)} more)" if others else ""
@@ -95,20 +97,21 @@ def on_practice_ranks(
 
 
 def _names(case: str, student: Any) -> set[str]:
-    """All that an answer looks up. Raises Wrong if that is COMM_WORLD, which ranks that only send do not have."""
+    """Return all names that an answer looks up. Raises Wrong for COMM_WORLD, which practice ranks do not have."""
     names = names_in(student)
     if "COMM_WORLD" in names:
-        found = "MPI.COMM_WORLD is used: all the ranks that there are; the function is to work among those of comm"
-        raise Wrong(case, found, cause="COMM_WORLD in place of comm, which is handed over")
+        found = "the function uses MPI.COMM_WORLD, which contains all ranks; it must work among the ranks of comm"
+        raise Wrong(case, found, cause="COMM_WORLD is used instead of the argument comm")
     if "Request" in names:
-        from mpi4py import MPI  # noqa: F401  # the answer imports it, and has to find practice ranks' MPI.Request there
+        from mpi4py import MPI  # noqa: F401  # the answer imports it and must find the practice ranks' MPI.Request there
     return names
 
 
 def _describe_failure(
     case: str, student: Any, failed: RankFailed, size: int, table: Messages, stuck: str | Sequence[str]
 ) -> Wrong:
-    """The error of a rank, with its cause by `table` or, where that has none, by what is true in any exercise."""
+    """Describe the error of a rank, with its cause from `table` or, failing that, from the causes that hold in any
+    exercise."""
     if isinstance(error := failed.error, Wrong):
         if error.case:
             return error

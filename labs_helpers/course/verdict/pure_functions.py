@@ -1,10 +1,10 @@
-"""Judge a pure function by its cases; the mistakes to look for are functions of the same arguments.
+"""Judge a pure function by its cases; its common mistakes are functions of the same arguments.
 
     yield from judge(student, student, cases, MISTAKES, told=told)
 
-A mistake is named where it gives what the answer gave in every case, or else in those up to the first that is wrong and
-in half of those that are wrong: one case alone may fit by chance. An answer of several parts is judged part by part,
-and each has mistakes of its own:
+A mistake is named if it gives the same results as the answer in all cases. Otherwise it must agree up to the first
+wrong case and in half of the wrong ones, because a single case may fit by chance. If an answer has several parts, each
+is judged separately and has its own mistakes:
 
     def first_mistakes(x, y):
         yield "y is not added", x
@@ -32,9 +32,10 @@ Otherwise = Callable[["Case", Any], "Sequence[str] | str"]
 
 
 class Case(NamedTuple):
-    """One call. right: what it returns. line: the check's line about it; a case without one counts silently.
+    """One call. right: its result. line: the line that the check prints; a case without a line counts silently.
 
-    errors: rows of a pattern of error messages and what it means in this case alone."""
+    errors: pairs of an error pattern and its meaning in this case only.
+    """
 
     name: str
     arguments: tuple
@@ -44,11 +45,11 @@ class Case(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Something that an answer says, and that is compared by itself.
+    """A part of an answer that is compared separately.
 
-    of: takes it out of an answer. mistakes: of the arguments; yields pairs of a sentence and what this part would be,
-    or a function that returns that: the same sentences in the same order, whatever the arguments. told: what was found
-    and what is expected, in words, and maybe where. otherwise: the cause where no mistake fits.
+    of: extracts it from an answer. mistakes: a function of the arguments that yields pairs of a sentence and this
+    part's value, or a function that returns it; the sentences and their order are the same for all arguments. told: the
+    found and the expected value in words, optionally with the place. otherwise: the cause if no mistake fits.
     """
 
     of: Callable[[Any], Any]
@@ -70,7 +71,7 @@ def judge(
     otherwise: Otherwise = lambda case, answer: "",
     advice: str = "",
 ) -> Iterator[str]:
-    """Yield the line of each case; raise Wrong at the first whose answer is not right, as `judge_parts` does."""
+    """Yield the line of each case; raise Wrong at the first wrong answer, as `judge_parts` does."""
 
     def made(*arguments: Any) -> Candidates:
         return [(sentence, partial(mistake, *deepcopy(arguments))) for sentence, mistake in mistakes]
@@ -89,11 +90,10 @@ def judge_parts(
     otherwise: Otherwise = lambda case, answer: "",
     advice: str = "",
 ) -> Iterator[str]:
-    """Yield the line of each case; raise Wrong at the first part of the first case that is not right.
+    """Yield the line of each case; raise Wrong at the first wrong part of the first wrong case.
 
-    call: the student's function, with its result made comparable. errors: rows of a pattern of the answer's error
-    messages and its cause. otherwise: the cause where no mistake fits. Raises Wrong also for an error and for changed
-    arguments.
+    call: the student's function with a comparable result. errors: pairs of a pattern of the answer's error messages and
+    its cause. otherwise: the cause if no mistake fits. Raises Wrong also for an error and for changed arguments.
     """
     found, failed = [], None
     for case in cases:
@@ -105,8 +105,8 @@ def judge_parts(
             failed.case = failed.case or case.name
             break
         if given != case.arguments:
-            cause = "sort() and pop() change a list; sorted() makes one"
-            failed = Wrong(case.name, "what it is given has to stay as it is", cause=cause)
+            cause = "sort() and pop() change a list; sorted() returns a new one"
+            failed = Wrong(case.name, "the function must not change its arguments", cause=cause)
             break
         found.append((case, answer))
     for number, (case, answer) in enumerate(found, start=1):
@@ -122,7 +122,7 @@ def judge_parts(
 
 
 def _likely(part: Part, found: Sequence[tuple[Case, Any]], failing: int) -> tuple[str, ...]:
-    """The mistakes that give what was found in every case; failing: the number of the one that is not right."""
+    """Return the mistakes that explain the results of all cases; failing: the number of the wrong case."""
 
     def gives(answer: Any, mistake: Any) -> bool:
         try:
@@ -132,7 +132,7 @@ def _likely(part: Part, found: Sequence[tuple[Case, Any]], failing: int) -> tupl
 
     columns = zip(*(part.mistakes(*case.arguments) for case, _ in found), strict=True)
     always = [(column[0][0], [mistake for _, mistake in column]) for column in columns]
-    # A mistake may say less than an answer does; what it says has to be wrong here.
+    # A mistake may give only part of an answer; that part must be wrong here.
     right = part.of(found[failing][0].right)
     wrong = [(sentence, mistakes) for sentence, mistakes in always if not gives(right, mistakes[failing])]
     answers = [part.of(answer) for _, answer in found]
@@ -149,14 +149,16 @@ def _likely(part: Part, found: Sequence[tuple[Case, Any]], failing: int) -> tupl
 
 
 def _reordered(parts: Sequence[Part], answer: Any, right: Any) -> str:
-    """The cause where the parts of an answer are right, in another order."""
-    if type(answer) is not tuple or len(parts) < 2 or len(answer) > 4:  # fields of a named tuple have no order
+    """Return the cause if the parts of an answer are right but in the wrong order."""
+    if (
+        type(answer) is not tuple or len(parts) < 2 or len(answer) > 4
+    ):  # the fields of a named tuple are accessed by name
         return ""
     fits = (all(part.same(part.of(one), part.of(right)) for part in parts) for one in permutations(answer))
-    return "what is returned is right, in another order" if any(fits) else ""
+    return "the function returns the right parts in the wrong order" if any(fits) else ""
 
 
 def _scaled(answer: Any, right: Any) -> str:
-    """The cause where all numbers of an answer are wrong by one factor."""
+    """Return the cause if all numbers of an answer are wrong by the same factor."""
     found, wanted = dict(leaves(answer)), dict(leaves(right))
     return scaled(Difference(found, wanted, list(wanted))) if found.keys() == wanted.keys() else ""

@@ -1,4 +1,4 @@
-"""Runs an answer on real ranks; whatever goes wrong comes back as a Wrong."""
+"""Run an answer on real ranks; every failure becomes a Wrong."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def on_real_ranks(
     cause: str = "",
     practised: Callable = practice_groups,
 ) -> list:
-    """`call(student, comm, *own[rank])` on as many ranks as there are arguments, each a process.
+    """Run `call(student, comm, *own[rank])` on as many ranks as there are arguments, each in its own process.
 
-    Returns what it returned on each of them. call: a function of a check. timeout: in seconds. cause: of what fails,
-    where the check knows it. Raises Wrong for an error of a rank, for ranks that do not end, and for an answer that
-    cannot be sent to other processes. practised: the practice ranks for an answer that is in another process already.
+    Returns the result of each rank. call: a function of a check. timeout: in seconds. cause: of a failure, if the check
+    knows it. practised: the practice ranks for an answer that is already in another process. Raises Wrong for an error
+    on a rank, for ranks that do not finish, and for an answer that cannot be sent to other processes.
     """
-    if hasattr(student, "anew"):  # an answer in a process of its own, which has one for each rank
+    if hasattr(student, "anew"):  # the answer is in a separate process, which starts one process per rank
         from labs_helpers.course.verdict.practice_ranks import on_practice_ranks
 
         return on_practice_ranks(case, student, call, own, ranks=practised).results
@@ -38,14 +38,17 @@ def on_real_ranks(
     def on_rank(comm, student, own, call):
         return call(student, comm, *own[comm.rank])
 
-    on_rank.__name__ = plain(student).__name__  # of which an error speaks
-    # What travels by name is imported there, with all that its package imports: PyTorch, which takes seconds.
+    on_rank.__name__ = plain(student).__name__  # the place that an error refers to
+    # A function sent by name is imported there together with its package's imports; PyTorch takes seconds.
     for name in {_package(call), _package(plain(student))} & sys.modules.keys():
         cloudpickle.register_pickle_by_value(sys.modules[name])
     try:
         return run_on_ranks(on_rank, len(own), student, own, call, timeout=timeout)
     except (RanksFailed, RanksTimeout) as error:
-        same = "real ranks wait where practice ranks did not. Do all make the same calls whatever order they come in?"
+        same = (
+            "real ranks wait where practice ranks did not. Do all ranks make the same calls, whatever the order "
+            "in which they arrive?"
+        )
         raise Wrong(case, str(error), cause=cause or (same if isinstance(error, RanksTimeout) else "")) from None
     except Exception as error:
         if "pickle" not in f"{type(error).__name__} {error}":
@@ -58,5 +61,5 @@ def on_real_ranks(
 
 
 def _package(function) -> str:
-    """The package whose module defines it; '' for a function of a notebook or of no package."""
+    """Return the package whose module defines it; '' for a function of a notebook or outside any package."""
     return (function.__module__ or "").rpartition(".")[0]

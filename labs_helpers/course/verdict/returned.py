@@ -1,4 +1,4 @@
-"""What an answer returned, before anything of it is compared: as many parts as were asked for."""
+"""Check the form of a returned value before its parts are compared."""
 
 from collections.abc import Sequence
 
@@ -6,20 +6,20 @@ from labs_helpers.course.verdict.wrong import Wrong
 
 
 def expect_tuple(case: str, answer, *names: str) -> tuple:
-    """`answer`, a tuple or list with a part for each of `names`, as a tuple; raises Wrong where it is not."""
+    """Return `answer`, a tuple or list with one part for each of `names`, as a tuple; otherwise raise Wrong."""
     if isinstance(answer, (tuple, list)) and len(answer) == len(names):
         return tuple(answer)
     cause = "a return is missing" if answer is None else ""
-    raise Wrong(case, f"returned {answer!r:.80}; ({', '.join(names)}) is asked for", cause=cause)
+    raise Wrong(case, f"returned {answer!r:.80}, expected ({', '.join(names)})", cause=cause)
 
 
 def none_returned(of_ranks: Sequence, what: str = "a return is missing") -> str:
-    """The cause where a rank returned None: `what`, unless another rank returned something."""
-    return what if all(one is None for one in of_ranks) else "every rank returns it, and not some of them alone"
+    """Return the cause if a rank returned None: `what`, unless another rank returned something."""
+    return what if all(one is None for one in of_ranks) else "every rank must return it, not only some of them"
 
 
 def expect_order(case: str, parts: tuple, right: tuple, *names: str) -> None:
-    """Raises Wrong where `parts`, or their types, are those of `right`, called `names`, in another order."""
+    """Raise Wrong if `parts`, or their types, are those of `right`, called `names`, in the wrong order."""
     if parts != right and sorted(map(repr, parts)) == sorted(map(repr, right)):
         shown = ", ".join(part.__name__ if isinstance(part, type) else f"{part!r:.40}" for part in parts)
         raise Wrong(case, f"returned ({shown})", cause=f"the order is ({', '.join(names)}).")

@@ -1,6 +1,6 @@
-"""triton-viz's sanitizer on an answer: it proves with a solver whether some load or store can leave its tensor.
+"""Run triton-viz's sanitizer on an answer: a solver decides whether a load or store can leave its tensor.
 
-It ends the process that it runs in at the first violation, so it gets one of its own.
+The sanitizer ends its process at the first violation, so it runs in a separate one.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from labs_helpers.launch.process import ProcessFailed
 
 
 def sanitize(function, *tensors, timeout: float = 60) -> str:
-    """One or two lines that name the line of a stray access, or '' when none is found (or triton-viz is absent).
+    """Return one or two lines that name the line of a stray access; '' if there is none or triton-viz is not installed.
 
-    function: a launcher of Triton kernels. tensors: what it is called with; the sanitizer's process gets contiguous
-    random tensors of the same shapes and dtypes. timeout: in seconds.
+    function: a launcher of Triton kernels. tensors: its arguments; the sanitizer's process gets contiguous random
+    tensors of the same shapes and dtypes. timeout: in seconds.
     """
     if importlib.util.find_spec("triton_viz") is None:
         return ""
@@ -30,13 +30,13 @@ def sanitize(function, *tensors, timeout: float = 60) -> str:
 
 
 def _call_sanitized(function, shapes) -> None:
-    """In that process: the kernels that are launched are traced, and not those that they call."""
+    """Runs in the sanitizer's process: trace the kernels that are launched, but not the functions that they call."""
     import torch
     import triton_viz
     from triton_viz.clients import Sanitizer
     from triton_viz.clients.sanitizer import report
 
-    # The quick interpreter's frames are none of the answer's.
+    # Frames of the quick interpreter do not belong to the answer.
     getattr(report, "_FRAMEWORK_PATHS", []).append("labs_helpers/measure/")
     for part in reachable(function).values():
         for name, value in names_used(part).items() if not is_kernel(part) else ():
@@ -46,7 +46,7 @@ def _call_sanitized(function, shapes) -> None:
 
 
 def _described(report: str) -> str:
-    """The tensor and the line out of the sanitizer's coloured report."""
+    """Return the tensor and the line from the sanitizer's coloured report."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", report)
     line = re.search(r"^→\s*\d+ │\s*(.+)$", plain, re.MULTILINE)
     tensor = re.search(r"^\s*arg:\s*(\S+)", plain, re.MULTILINE)

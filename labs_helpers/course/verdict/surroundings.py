@@ -1,7 +1,7 @@
-"""Poison around inputs and canaries around outputs: an access past an edge shows in the result.
+"""Surround inputs with NaN and outputs with canaries, so that an access past an edge shows in the result.
 
-Numbers alone miss a forgotten mask, because what lies behind a row's end is usually the next row: valid,
-finite, often multiplied by zero. Between NaNs it is not.
+The values alone do not reveal a missing mask: the memory after a row's end is usually the next row, whose values are
+valid, finite, and often multiplied by zero. Between NaNs the access shows.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ CANARY = -12345.0
 
 
 def surrounded(tensor: torch.Tensor, margin: int = MARGIN) -> torch.Tensor:
-    """The same values as a view into a larger buffer whose every other element is NaN.
+    """Return the same values as a view into a larger buffer whose other elements are NaN.
 
-    Also makes rows non-contiguous, as a slice of a larger matrix is. Floating dtypes, 1-D or 2-D and up:
-    each dimension gains `margin` elements on both sides.
+    The rows become non-contiguous, as in a slice of a larger matrix. Floating dtypes, 1-D or more; each dimension gains
+    `margin` elements on both sides.
     """
     if not tensor.is_floating_point():
         raise TypeError(f"surrounded: NaN needs a floating dtype, not {tensor.dtype}")
@@ -30,7 +30,7 @@ def surrounded(tensor: torch.Tensor, margin: int = MARGIN) -> torch.Tensor:
 
 
 class Guarded(TorchFunctionMode):
-    """Inside the block each new floating tensor is full of NaN and lies between canaries; see `intact`."""
+    """Inside the block, each new floating tensor is filled with NaN and placed between canaries; see `intact`."""
 
     FACTORIES = {
         torch.empty,
@@ -58,7 +58,7 @@ class Guarded(TorchFunctionMode):
         return buffer.as_strided(result.shape, result.stride(), 64)
 
     def overwritten(self) -> int:
-        """How many canaries around the outputs are gone: stores outside an output."""
+        """Return the number of overwritten canaries, that is, of stores outside an output."""
         return sum(
             int((side != torch.tensor(CANARY, dtype=side.dtype)).sum())
             for buffer, start, span in self.buffers
@@ -68,6 +68,6 @@ class Guarded(TorchFunctionMode):
 
 @contextmanager
 def guarded_outputs():
-    """`with guarded_outputs() as guard:` around a call whose outputs are allocated inside it."""
+    """Return the context for a call that allocates its outputs: `with guarded_outputs() as guard:`."""
     with Guarded() as guard:
         yield guard

@@ -1,4 +1,4 @@
-"""A table that an answer returned, name → a number in each column, against what it should be."""
+"""Compare a table that an answer returned (name → one number per column) with the right one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Table = Mapping[Hashable, Sequence[float]]
 def expect_table(
     case: str, answer, right: Table, columns: Sequence[str], causes: Iterable[Candidates] = (), advice: str = ""
 ) -> Table:
-    """Returns the table that `answer` is; raises Wrong unless it is `right`, up to what float64 rounds, in any order.
+    """Return the table `answer`; raise Wrong unless it equals `right` up to rounding in float64, in any order.
 
-    causes: of other names first, then of each column; a candidate is a table, of which only that is compared.
+    causes: first those of wrong names, then those of each column; a candidate is a table, of which only that part is
+    compared.
     """
     expect_rows(case, answer, columns)
     candidates = list(causes) or [()] * (1 + len(columns))
@@ -33,24 +34,25 @@ def expect_table(
 
 
 def expect_rows(case: str, answer, columns: Sequence[str]) -> Table:
-    """Returns the table that `answer` is; raises Wrong where it is none, or has a row without a number per column."""
+    """Return the table `answer`; raise Wrong if it is not a table, or if a row does not have one number per column."""
     form = f"{{name: ({', '.join(columns)})}}"
     if not isinstance(answer, Mapping):
         cause = "a return is missing" if answer is None else ""
-        raise Wrong(case, f"returned {answer!r:.80}; a dict {form} is asked for", cause=cause)
+        raise Wrong(case, f"returned {answer!r:.80}, expected a dict {form}", cause=cause)
     for name, row in answer.items():
         numbers = isinstance(row, (tuple, list)) and all(isinstance(number, Real) for number in row)
         if not numbers or len(row) != len(columns):
-            raise Wrong(case, f"has {row!r:.60} for {name!r}; {form} is asked for")
+            raise Wrong(case, f"has {row!r:.60} for {name!r}, expected {form}")
     return answer
 
 
 def table_parts(
     columns: Sequence[str], mistakes: Sequence[Callable[..., Candidates]], of: Callable[[Any], Table] = lambda it: it
 ) -> list[Part]:
-    """The parts of an answer that is a table, for `judge_parts`: its names, then each column.
+    """Return the parts of an answer that is a table, for `judge_parts`: its names, then each column.
 
-    mistakes: of the names, then of each column; they yield tables. of: takes the table out of an answer."""
+    mistakes: those of the names, then those of each column; they yield tables. of: extracts the table from an answer.
+    """
     names = Part(of, mistakes[0], lambda case, found: (_other_names(found, of(case.right)),), _same_names)
     return [names, *(_column_part(i, column, mistakes[1 + i], of) for i, column in enumerate(columns))]
 
@@ -81,7 +83,7 @@ def _near(a: float, b: float) -> bool:
 
 
 def _same(found: Table, other: Table, column: int) -> bool:
-    """Whether this column is the same in both, for all names of `found`."""
+    """Tell whether this column is the same in both for all names of `found`."""
     return all(name in other and _near(row[column], other[name][column]) for name, row in found.items())
 
 

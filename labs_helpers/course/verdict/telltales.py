@@ -1,7 +1,7 @@
-"""What the text of a kernel gives away: constructs of Python and PyTorch that cannot do there what they are meant to.
+"""Find Python and PyTorch constructs in a kernel's source that do not work there as intended.
 
-They are looked for only when an answer is wrong, and named before what its values suggest. A scalar is left alone:
-`and` between two numbers is right in a kernel, too.
+The source is searched only after a wrong answer, and these causes come before those inferred from the values. Scalars
+are ignored: `and` between two numbers is right in a kernel, too.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from labs_helpers.compile.source import is_kernel, plain, reachable, source_of
 
 MAKES_BLOCKS = {"arange", "zeros", "full", "zeros_like", "load"}
 REDUCES = {"sum", "max", "min", "argmax", "argmin", "program_id", "num_programs", "cdiv", "reduce"}
-KNOWS_NO_BLOCKS = "inside a kernel knows no blocks"
+KNOWS_NO_BLOCKS = "inside a kernel does not work on blocks"
 BUILTINS = {
-    "max": "tl.maximum(a, b) takes the larger of each pair, tl.max(a, axis=…) the largest of an axis",
-    "min": "tl.minimum(a, b) takes the smaller of each pair, tl.min(a, axis=…) the smallest of an axis",
+    "max": "tl.maximum(a, b) returns the larger of each pair, tl.max(a, axis=…) the largest along an axis",
+    "min": "tl.minimum(a, b) returns the smaller of each pair, tl.min(a, axis=…) the smallest along an axis",
     "sum": "tl.sum(a, axis=…) adds up a block",
-    "len": "the length of a block is the constant that it was made with",
+    "len": "the length of a block is the constant that you created it with",
 }
 
 
 def telltales(student) -> tuple[str, ...]:
-    """What the kernels that `student` launches have in them, a sentence each, the first two; () where there is none."""
+    """Return at most two sentences about such constructs in the kernels that `student` launches; () if there are
+    none."""
     found: dict[str, None] = {}
     for part in reachable(student).values():
         kernel = plain(part)
@@ -33,7 +34,7 @@ def telltales(student) -> tuple[str, ...]:
 
 
 def blind(student) -> tuple[str, ...]:
-    """Of these what is never right: Python's own max, min, sum and len of blocks."""
+    """Return those that are never right: Python's max, min, sum and len of blocks."""
     return tuple(sentence for sentence in telltales(student) if KNOWS_NO_BLOCKS in sentence)
 
 
@@ -45,15 +46,15 @@ def _in_kernel(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.BoolOp) and any(_is_block(value, blocks) for value in node.values):
             word, sign = ("and", "&") if isinstance(node.op, ast.And) else ("or", "|")
             yield (
-                f"Python's `{word}` between two blocks takes one of them whole. `{sign}` goes element by element, with "
-                f"brackets: (rows < M) {sign} (columns < N)"
+                f"Python's `{word}` between two blocks returns one of them as a whole. `{sign}` works element by "
+                f"element and needs parentheses: (rows < M) {sign} (columns < N)"
             )
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and _is_block(node.operand, blocks):
-            yield "Python's `not` of a block is one truth value; `~` goes element by element"
+            yield "Python's `not` makes one truth value of a block; `~` works element by element"
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
             yield from _two_bounds(node, blocks)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _is_block(node.left, blocks):
-            yield "Triton has no **: a square is x * x, a root tl.sqrt(x)"
+            yield "Triton has no **: write a square as x * x, a root as tl.sqrt(x)"
         elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id.endswith("_ptr"):
             name = node.value.id
             yield (
@@ -63,33 +64,36 @@ def _in_kernel(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Call):
             yield from _call(node, blocks)
         elif isinstance(node, ast.For) and isinstance(node.iter, ast.Name):
-            yield f"a loop goes over range(…): for … in range({node.iter.id})"
+            yield f"a loop needs range(…): for … in range({node.iter.id})"
 
 
 def _call(node: ast.Call, blocks: set[str]) -> Iterator[str]:
     module, name = _called(node)
     if module in ("torch", "np", "numpy", "math"):
-        yield f"{module}.{name}: a function of {module} inside a kernel. There it is tl: tl.zeros, tl.sum, tl.sqrt"
+        yield (
+            f"{module}.{name}: the kernel calls a function of {module}. Inside a kernel, use tl: tl.zeros, "
+            "tl.sum, tl.sqrt"
+        )
     elif not module and name in BUILTINS and any(_is_block(argument, blocks) for argument in node.args):
         yield f"Python's {name}() {KNOWS_NO_BLOCKS}: {BUILTINS[name]}"
     elif module == "tl" and name in ("program_id", "num_programs") and not node.args and not node.keywords:
-        yield f"tl.{name} takes an axis of the grid: tl.{name}(0) is the first"
+        yield f"tl.{name} takes an axis of the grid: tl.{name}(0) for the first axis"
     elif module == "tl" and name in ("max", "min") and len(node.args) > 1 and not _is_integer(node.args[1]):
         yield f"the second argument of tl.{name} is an axis; tl.{name}imum(a, b) compares two"
 
 
 def _two_bounds(node: ast.BinOp, blocks: set[str]) -> Iterator[str]:
-    """Of a mask such as (rows < M) & (columns < N), of which each side is a bound of another name."""
+    """Yield what is wrong with a mask such as (rows < M) & (columns < N), in which the sides bound different names."""
     sides = [side for side in (node.left, node.right) if isinstance(side, ast.Compare)]
     if len(sides) < 2 or not all(isinstance(side.ops[0], (ast.Lt, ast.LtE)) for side in sides):
         return
     if isinstance(node.op, ast.BitOr):
-        yield "`|` lets through what is inside one of two bounds; an element has to be inside both: &"
+        yield "`|` lets an element through if it is inside one of the bounds; it must be inside both: &"
     names = [side.left.id for side in sides if isinstance(side.left, ast.Name) and side.left.id in blocks]
     if len(set(names)) == 2:
         yield (
-            f"{names[0]} and {names[1]} meet in the mask element by element. {names[0]}[:, None] is a column and "
-            f"{names[1]}[None, :] a row, and together they are a tile"
+            f"the mask compares {names[0]} and {names[1]} element by element. {names[0]}[:, None] is a column and "
+            f"{names[1]}[None, :] is a row; & of the two is a tile"
         )
 
 
@@ -97,14 +101,17 @@ def _chain(node: ast.Compare) -> str:
     sides = [node.left, *node.comparators]
     if any(isinstance(side, ast.BinOp) and isinstance(side.op, (ast.BitAnd, ast.BitOr)) for side in sides):
         return (
-            "& binds tighter than <, so `rows < M & columns < N` is `rows < (M & columns) < N`. Each comparison needs "
-            "brackets: (rows < M) & (columns < N)"
+            "& binds tighter than <, so Python reads `rows < M & columns < N` as `rows < (M & columns) < N`. Put "
+            "each comparison in parentheses: (rows < M) & (columns < N)"
         )
-    return "a chain such as `0 <= rows < M` is Python's `and`, and takes one block whole: (0 <= rows) & (rows < M)"
+    return (
+        "a chain such as `0 <= rows < M` is Python's `and`, which returns one block as a whole: write (0 <= "
+        "rows) & (rows < M)"
+    )
 
 
 def _blocks(tree: ast.Module) -> set[str]:
-    """The names that stand for blocks somewhere in the kernel, as far as its text tells."""
+    """Return the names that refer to blocks somewhere in the kernel, as far as its source shows."""
     names: set[str] = set()
     while True:
         found = {
@@ -120,7 +127,7 @@ def _blocks(tree: ast.Module) -> set[str]:
 
 
 def _assigned(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """(target, value) of an assignment; of `rows, b = first + tl.arange(0, 16), 0` each pair."""
+    """Yield (target, value) of an assignment; for `rows, b = first + tl.arange(0, 16), 0`, each pair."""
     for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
         if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
             yield from zip(target.elts, node.value.elts, strict=False)
@@ -141,7 +148,7 @@ def _is_block(node: ast.AST, names: set[str]) -> bool:
 
 
 def _called(node: ast.Call) -> tuple[str, str]:
-    """('tl', 'sum') of tl.sum(…), ('', 'max') of max(…), ('', '') of another."""
+    """Return ('tl', 'sum') for tl.sum(…), ('', 'max') for max(…), and ('', '') for any other call."""
     if isinstance(node.func, ast.Name):
         return "", node.func.id
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):

@@ -1,4 +1,4 @@
-"""One thread for what is so small that several would mostly wait for each other."""
+"""Use one thread for work so small that several threads would mostly wait for each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch works with one thread on the CPU inside; after it with as many as before."""
+    """Let PyTorch use one CPU thread inside the block, and restore the previous number afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

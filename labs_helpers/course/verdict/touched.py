@@ -1,4 +1,5 @@
-"""Which elements one program of a wrong kernel touched: the program that stored the first wrong element, or strayed."""
+"""Show the elements that one program of a wrong kernel touched: the one that stored the first wrong element, or
+strayed."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from labs_helpers.course.meter import Meter, StrayAccess
 from labs_helpers.course.verdict.accesses import Access, accesses_of
 from labs_helpers.course.verdict.picture import KINDS, NOTHING, Panel, Picture, axes_of, matrix
 
-BEYOND = 128  # rows and columns outside a tensor that are drawn at most
+BEYOND = 128  # the most rows and columns drawn outside a tensor
 
 
 @dataclass(frozen=True)
 class Call:
-    """The last call of an answer that was watched. meter: None where kernels are compiled."""
+    """The last call of an answer that was recorded. meter: None if kernels are compiled."""
 
     student: Callable
     args: tuple
@@ -25,12 +26,13 @@ class Call:
     meter: Meter | None
 
 
-CALLS: list[Call] = []  # the last one, for a picture of what went wrong in it
+CALLS: list[Call] = []  # the last call, for a picture of its mistake
 
 
 def with_touched(picture: Picture | None, error: BaseException) -> Picture | None:
-    """`picture` with what one program loaded and stored; of a stray access a picture of its own. The answer runs once
-    more. `picture` itself where kernels are compiled, or where no program stored the wrong element."""
+    """Return `picture` with the loads and stores of one program added, or a new picture for a stray access. The
+    answer runs once more for this. Returns `picture` unchanged if kernels are compiled, or if no program stored the
+    wrong element."""
     call = CALLS.pop() if CALLS else None
     stray = strayed(error)
     if call is None or call.meter is None or not (picture or stray):
@@ -42,7 +44,7 @@ def with_touched(picture: Picture | None, error: BaseException) -> Picture | Non
 
 
 def strayed(error: BaseException | None) -> StrayAccess | None:
-    """The access outside every tensor that an error comes from."""
+    """Return the access outside every tensor that caused an error."""
     while error is not None and not isinstance(error, StrayAccess):
         error = error.__cause__ or error.__context__
     return error
@@ -92,7 +94,8 @@ def _offset(access: Access, at: tuple[int, ...]) -> int:
 
 
 def _places(access: Access) -> np.ndarray:
-    """The index of each touched element, a row each, one number per axis of the tensor; outside it they go on."""
+    """Return the index of each touched element, one row per element and one number per axis; indices may exceed the
+    tensor."""
     tensor, shape = access.tensor, access.offsets.shape
     strides, grid = tensor.stride(), access.grid()
     order = sorted(range(tensor.ndim), key=lambda axis: (-strides[axis], tensor.shape[axis] == 1))
@@ -117,7 +120,8 @@ def _index(offsets: np.ndarray, strides: Sequence[int], order: Sequence[int]) ->
 
 
 def _panel(name: str, tensor: Any, places: Sequence[np.ndarray], first: int = 0) -> Panel:
-    """The matrix in which the first of `places` lies; their elements are of kind first + 1, or, outside, first + 2."""
+    """Return the matrix that contains the first of `places`; their elements are of kind first + 1 or, outside, first
+    + 2."""
     where = np.concatenate(places)
     lead = where[0, :-2]
     where = where[(where[:, :-2] == lead).all(1)][:, -2:]
@@ -136,7 +140,7 @@ def _panel(name: str, tensor: Any, places: Sequence[np.ndarray], first: int = 0)
 
 
 def _frame(where: np.ndarray) -> tuple[float, float, float, float]:
-    """(left, top, width, height) of what a block of a vector or matrix covers."""
+    """Return (left, top, width, height) of the area that a block covers in a vector or matrix."""
     where = np.concatenate([np.zeros_like(where), where], 1)[:, -2:] if where.shape[1] == 1 else where
     (top, left), (bottom, right) = where.min(0), where.max(0) + 1
     return float(left), float(top), float(right - left), float(bottom - top)

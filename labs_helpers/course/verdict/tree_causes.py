@@ -1,4 +1,4 @@
-"""Causes that any numbers may have, to ask where no mistake of an exercise's own fits: a factor, rounding, their order.
+"""Causes that apply to any numbers (a factor, rounding, their order), tried if no mistake of an exercise fits.
 
 They are `otherwise` of a `Comparison` (trees.py): functions of a Difference that return a sentence or ''.
 """
@@ -14,7 +14,7 @@ from labs_helpers.course.verdict.trees import Difference, as_array, within
 
 
 def scaled(difference: Difference) -> str:
-    """The cause where every number is wrong by one and the same factor."""
+    """Return the cause if every number is wrong by the same factor."""
     pairs = [pair for pair in difference.pairs if pair[0].shape == pair[1].shape]
     if not pairs or sum(a.size for a, _ in pairs) < 2:
         return ""
@@ -27,11 +27,11 @@ def scaled(difference: Difference) -> str:
     times = f"{ratios[0]:.4g}"
     if not same or not ratios[0] or times == "1":
         return ""
-    return f"all of it is {times} times what it should be: a factor or a division"
+    return f"every number is {times} times the right value: a factor or a division"
 
 
 def fewer_bits(difference: Difference) -> str:
-    """The cause where every number that is wrong is the right one, rounded as far as float16 or bfloat16 rounds."""
+    """Return the cause if every wrong number is the right one, rounded about as much as float16 or bfloat16 would."""
     pairs = [(as_array(difference.found[path]), as_array(difference.right[path])) for path in difference.wrong]
     if any(a is None or b is None or a.shape != b.shape for a, b in pairs):
         return ""
@@ -39,21 +39,22 @@ def fewer_bits(difference: Difference) -> str:
     alike = [path for path in kinds.keys() - {*difference.wrong} if kinds[path] in map(kinds.get, difference.wrong)]
     for coarse in (torch.float16, torch.bfloat16):
         near = all(within(a, b, 0.0, torch.finfo(coarse).eps).all() for a, b in pairs)
-        # Where a right number has more bits than that, rounding would have shown there, too.
+        # If a right number has more bits than that, rounding would have changed it, too.
         if near and all(_holds(coarse, as_array(difference.right[path])) for path in alike):
-            return "the right numbers, rounded: on the way they had fewer bits than their dtype has"
+            return "the numbers are right but rounded: some intermediate result had fewer bits than its dtype"
     return ""
 
 
 def _holds(dtype: torch.dtype, array: np.ndarray | None) -> bool:
-    """Whether a dtype has all the numbers of an array."""
+    """Tell whether a dtype represents all numbers of an array exactly."""
     return array is None or bool((torch.from_numpy(array.astype(float)).to(dtype).double().numpy() == array).all())
 
 
 def nearly(sentence: str) -> Callable[[Difference], str]:
-    """The cause `sentence` where every number is right to some digits, beside the largest of its array.
+    """Return the cause `sentence` if every number is right to some digits, relative to the largest of its array.
 
-    Some are what a rounding to 8 bits leaves; of single numbers twice as many, since few may be near by coincidence.
+    Some of them must be within a rounding to 8 bits; of single numbers twice as many, because few may be close by
+    chance.
     """
 
     def cause(difference: Difference) -> str:
@@ -66,17 +67,17 @@ def nearly(sentence: str) -> Callable[[Difference], str]:
 
 
 def not_finite(sentence: str) -> Callable[[Difference], str]:
-    """The cause `sentence` where something is infinite or no number."""
+    """Return the cause `sentence` if a number is infinite or NaN."""
     return lambda difference: "" if all(np.isfinite(a).all() for a, _ in difference.pairs) else sentence
 
 
 def moved(difference: Difference) -> str:
-    """The cause where the elements are the right ones: their shape, or their order."""
+    """Return the cause if the elements are right but their shape or order is wrong."""
     pairs = difference.pairs
     if any(a.size != b.size for a, b in pairs):
         return ""
     if all((a.ravel() == b.ravel()).all() for a, b in pairs):
-        return "the elements are right, and in the right order: only reshape is missing"
+        return "the elements and their order are right: only a reshape is missing"
     if all((np.sort(a, axis=None) == np.sort(b, axis=None)).all() for a, b in pairs):
-        return "each rank has the right elements, in another order: follow the axes from line to line"
+        return "each rank has the right elements in the wrong order: follow the axes from line to line"
     return ""

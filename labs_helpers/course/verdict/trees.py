@@ -1,10 +1,12 @@
-"""An answer against what is right, leaf by leaf: arrays and tensors in lists, tuples and dicts, on one rank or on many.
+"""Compare an answer with the right one, leaf by leaf: arrays and tensors in lists, tuples and dicts, on one or many
+ranks.
 
     comparison = Comparison("rank {0}'s mean {1}", bound=rounded(8), slack=1e-4, advice="draw two ranks, …")
     comparison.expect(case, found, right, causes)      # found[rank][i] is a tensor
 
-The braces stand for the indices and keys on the way to a leaf. A candidate's answer is a tree of the same kind; it is
-named where it is what came out everywhere, is not right itself, and would not have shown in an earlier case.
+The braces are replaced by the indices and keys on the path to a leaf. A candidate's result is a tree of the same
+structure. The candidate is named if it equals the answer everywhere, is not itself right, and would not have failed in
+an earlier case.
 """
 
 from __future__ import annotations
@@ -21,17 +23,17 @@ from labs_helpers.course.verdict.holdings import compared
 from labs_helpers.course.verdict.picture import Picture
 from labs_helpers.course.verdict.wrong import Wrong
 
-Path = tuple[Any, ...]  # the indices and keys that lead to a leaf, from the outside in
-Bound = Callable[[Any, np.ndarray], Any]  # (the leaf that was found, the right one) → the largest error, or one each
+Path = tuple[Any, ...]  # the indices and keys on the path to a leaf, outermost first
+Bound = Callable[[Any, np.ndarray], Any]  # (found leaf, right leaf) → the largest error, or one per element
 
 
 def exact(found: Any, right: np.ndarray) -> float:
-    """The bound of what no rounding may change."""
+    """The bound for values that rounding cannot change."""
     return 0.0
 
 
 def rounded(times: float) -> Bound:
-    """`times` the spacing of a tensor's dtype at the largest number that is right; 0 for whole numbers."""
+    """Return a bound of `times` the spacing of the tensor's dtype at its largest right number; 0 for integers."""
 
     def bound(found: Any, right: np.ndarray) -> float:
         dtype = getattr(found, "dtype", None)
@@ -64,7 +66,7 @@ def as_array(leaf: Any) -> np.ndarray | None:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where an answer first differs from what is right. wrong: the paths of all leaves that do."""
+    """The first place in which an answer differs from the right one. wrong: the paths of all leaves that differ."""
 
     found: dict[Path, Any]
     right: dict[Path, Any]
@@ -72,17 +74,18 @@ class Difference:
 
     @property
     def pairs(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """(found, right) of every leaf that is an array on both sides."""
+        """Return (found, right) for every leaf that is an array on both sides."""
         both = ((as_array(self.found[path]), as_array(self.right[path])) for path in self.right)
         return [(a, b) for a, b in both if a is not None and b is not None]
 
 
 class Comparison:
-    """Compares answers case by case; a mistake that would have shown in an earlier case was not made.
+    """Compares answers case by case, and drops a mistake that would have failed in an earlier case.
 
-    name: of a leaf, with {0}, {1} … for its path. bound: a function of (found, right), or a tree like what is right.
-    slack: how far a candidate may be from what came out, relative to it, beyond four times the bound. otherwise: causes
-    to ask where no candidate fits, functions of a Difference that return a sentence or ''. advice: what to try then.
+    name: of a leaf, with {0}, {1} … for its path. bound: a function of (found, right), or a tree with the structure of
+    the right answer. slack: how far a candidate may be from the answer, relative to it, in addition to four times the
+    bound. otherwise: causes to try if no candidate fits, functions of a Difference that return a sentence or ''.
+    advice: what to try if no cause fits.
     """
 
     def __init__(
@@ -107,10 +110,10 @@ class Comparison:
         causes: Callable[[], Candidates] = lambda: (),
         told: Callable[[Any], str] = lambda value: "",
     ) -> None:
-        """Raise Wrong unless every leaf of `found` is that of `right`, up to the bound.
+        """Raise Wrong unless every leaf of `found` equals that of `right`, up to the bound.
 
-        causes(): pairs of a sentence and a tree, or a function that returns one; worked out only if needed. told: what
-        is said behind a number that is shown, such as the place that it comes from.
+        causes(): pairs of a sentence and a tree, or a function that returns a tree; called only if needed. told: a note
+        after a number that is shown, such as its origin.
         """
         mine, wanted = dict(leaves(found)), dict(leaves(right))
         if missing := [path for path in wanted if path not in mine] or [path for path in mine if path not in wanted]:
@@ -129,7 +132,7 @@ class Comparison:
         raise Wrong(case, got, expected, where, fitting, self.advice.format(where=where), picture)
 
     def _picture(self, difference: Difference) -> Picture | None:
-        """Who holds what, where all leaves are arrays."""
+        """Return the picture of each rank's content, if all leaves are arrays."""
         found, right = (
             {p: as_array(leaf) for p, leaf in tree.items()} for tree in (difference.found, difference.right)
         )
@@ -146,7 +149,7 @@ class Comparison:
         return self._fits(found, made, 4.0, self.slack) and not self._fits(right, made, 1.0, 0.0)
 
     def same(self, found: Any, right: Any) -> bool:
-        """Whether two trees have the same leaves, up to the bound."""
+        """Tell whether two trees have equal leaves, up to the bound."""
         return self._fits(dict(leaves(found)), right, 1.0, 0.0)
 
     def place(self, path: Path) -> str:
@@ -168,7 +171,7 @@ class Comparison:
         if a.shape != b.shape or (a == b).all():
             return a.shape == b.shape
         bound = self._bound(path, found, b)
-        if np.shape(bound) not in ((), b.shape):  # a candidate has another shape than what is right
+        if np.shape(bound) not in ((), b.shape):  # a candidate has the wrong shape
             bound = np.max(bound, initial=0.0)
         return not (~within(a, b, times * bound, slack)).any()
 
@@ -177,7 +180,7 @@ class Comparison:
         return made.keys() == found.keys() and all(self._near(p, found[p], made[p], times, slack) for p in found)
 
     def _words(self, difference: Difference, told: Callable[[Any], str]) -> tuple[str, str, str]:
-        """(where, what was found, what is expected) of the first leaf that is wrong."""
+        """Return (where, found, expected) in words for the first wrong leaf."""
         path, *others = difference.wrong
         found, right = difference.found[path], difference.right[path]
         a, b = as_array(found), as_array(right)
@@ -191,7 +194,7 @@ class Comparison:
         off = ~within(a, b, bound, 0.0)
         with np.errstate(all="ignore"):
             excess = np.nan_to_num(np.abs(np.subtract(a, b, dtype=float)) - bound, nan=np.inf, posinf=np.inf)
-        shown_first = np.where(off, excess, -1.0) if np.any(bound) else off  # the worst, or where it begins
+        shown_first = np.where(off, excess, -1.0) if np.any(bound) else off  # the worst element, or the first
         at = np.unravel_index(int(shown_first.argmax()), a.shape)
         got, wanted = a[at], b[at]
         if a.ndim:
@@ -210,7 +213,7 @@ def _made(answer: Any) -> Any:
 
 
 def within(a: np.ndarray, b: np.ndarray, bound: Any, slack: float) -> np.ndarray:
-    """Where a is b: within the bound, and not finite exactly where b is not."""
+    """Return where a is b within the bound, and not finite exactly where b is not."""
     same = (a == b) | ((a != a) & (b != b))
     if not (slack or np.any(bound)):
         return same
@@ -221,7 +224,7 @@ def within(a: np.ndarray, b: np.ndarray, bound: Any, slack: float) -> np.ndarray
 
 
 def _form(leaf: Any) -> str:
-    """'shape (3, 4)', '3.5', 'None', 'a list'."""
+    """Return 'shape (3, 4)', '3.5', 'None' or 'a list'."""
     shape = getattr(leaf, "shape", None)
     return f"shape {tuple(shape)}" if shape is not None else f"{leaf!r:.60}"
 

@@ -1,4 +1,4 @@
-"""The usual trial of an answer that launches a kernel: case by case, from the watched run to the values."""
+"""The usual trial of an answer that launches a kernel: for each case, the recorded run and then the values."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from labs_helpers.course.verdict.wrong import Wrong
 
 @dataclass(frozen=True)
 class Truth:
-    """What is right: `expected`, float64 on the CPU, within `bound` (a number or one an element; `why` says where it
-    comes from), in `dtype` (None: any; `why_dtype` says why)."""
+    """The right result: `expected` (float64 on the CPU) within `bound` (one number, or one per element; `why` says
+    how it was derived), in `dtype` (None: any; `why_dtype` says why)."""
 
     expected: torch.Tensor
     bound: torch.Tensor | float
@@ -40,15 +40,16 @@ def kernel_cases(
     output: str = "D",
     fused: bool = False,
 ) -> Iterator[str]:
-    """Yields the name of each of `cases`, (name, *arguments), in which `student(*arguments)` is right; raises Wrong.
+    """Yield the name of each of `cases`, (name, *arguments), in which `student(*arguments)` is right; otherwise raise
+    Wrong.
 
-    A dict at a case's end holds keyword arguments, such as block sizes, which only the student gets.
-    Every element of the result, called `output`, has one writer; its values are `truth(*arguments)`; and each
-    (name, tensor, times, why) of `loads(run, *arguments)` is loaded so many times. PyTorch computes and copies nothing
-    beside the kernel, and a second call returns a new tensor. causes(run, *arguments): what common mistakes give;
-    stores(run, *arguments): how many programs store to each element of the result then. fused: the answer launches one
-    kernel, which stores to its result alone. A cause that would have shown in a case that passed
-    is not named. Returns the last Run.
+    A dict at the end of a case contains keyword arguments, such as block sizes, which only the student's function gets.
+    Every element of the result, called `output`, must be stored once; its values are `truth(*arguments)`; and each
+    (name, tensor, times, why) of `loads(run, *arguments)` must be loaded that many times. PyTorch may compute and copy
+    nothing in addition to the kernel, and a second call must return a new tensor. causes(run, *arguments): the results
+    of common mistakes. stores(run, *arguments): the number of programs that store to each element of the result for
+    common mistakes. fused: the answer must launch a single kernel, which stores to its result only. A cause that would
+    have failed in an earlier case is not named. Returns the last Run.
     """
     passed: list[Passed] = []
     for case, *arguments in cases:
@@ -78,7 +79,7 @@ def expect_dtype(run: Run, dtype: torch.dtype | None, why: str) -> None:
         raise Wrong(run.case, f"the result is {run.value.dtype}, expected {dtype}: {why}")
 
 
-# Of PyTorch's operations those that a kernel could have done; the interpreter and the guards use others.
+# PyTorch operations that belong in the kernel; the interpreter and the guards use others.
 COMPUTES = set(
     "_softmax add add_ addmm amax baddbmm bmm clamp clamp_min clone div div_ exp exp2 log log2 logsumexp masked_fill "
     "masked_fill_ max maximum mm mul mul_ nan_to_num relu relu_ sigmoid silu tril triu where".split()
@@ -86,18 +87,19 @@ COMPUTES = set(
 
 
 def expect_fused(run: Run, outside: TorchTraffic) -> None:
-    """Raises Wrong unless one kernel ran, which stored to the result alone, and PyTorch did nothing beside it."""
+    """Raise Wrong unless exactly one kernel ran, it stored to the result only, and PyTorch computed nothing in
+    addition."""
     if len(run.launches) > 1:
-        raise Wrong(run.case, f"{len(run.launches)} kernels were launched; fused, it is one")
+        raise Wrong(run.case, f"{len(run.launches)} kernels were launched; a fused operation is one kernel")
     if extra := [operation.name for operation in outside.operations if operation.name in COMPUTES]:
         raise Wrong(
             run.case,
-            f"PyTorch ran {', '.join(extra)} beside the kernel.",
-            cause="a part of the work is still a kernel of its own.",
+            f"PyTorch ran {', '.join(extra)} in addition to the kernel.",
+            cause="part of the work is still a separate kernel.",
         )
     if run.meter and (stored := run.meter.bytes_stored_beside(run.value)):
         raise Wrong(
             run.case,
-            f"the kernel stores {stored:,} bytes to a tensor beside its result.",
+            f"the kernel stores {stored:,} bytes to a tensor other than its result.",
             cause="an intermediate result goes through memory; keep it in registers.",
         )

@@ -1,4 +1,4 @@
-"""What is wrong with an answer, in a few lines that teach, and without a traceback."""
+"""The explanation of a wrong answer: a few lines, without a traceback."""
 
 from __future__ import annotations
 

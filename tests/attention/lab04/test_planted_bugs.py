@@ -132,7 +132,7 @@ BUGS = [
         "merge",
         "in place",
         [("return m, factor1 * l1 +", "l1 *= factor1\n    return m, l1 +")],
-        "l1, which was given to you, was changed",
+        "the function changed its argument l1",
     ),
     ("merge", "factors swapped", [("factor1, factor2 = ", "factor2, factor1 = ")], "factors are swapped"),
     ("merge", "no guard", [('torch.where(m == float("-inf"), 0.0, m)', "m")], "both parts are empty"),
@@ -146,7 +146,7 @@ BUGS = [
         ],
         "divided by l",
     ),
-    ("merge", "m forgotten", [("return m, ", "return m1, ")], "lies in the memory of m1"),
+    ("merge", "m forgotten", [("return m, ", "return m1, ")], "shares memory with the argument m1"),
     ("merge", "exp2", [("torch.exp(", "torch.exp2(")], "base 2"),
     # row_softmax
     ("row_softmax", "maximum from 0", [(f"m_i = {INF}", "m_i = 0.0")], "starts at 0, not at −inf"),
@@ -190,7 +190,7 @@ BUGS = [
         "row_softmax",
         "PyTorch's softmax",
         [("    row_softmax_kernel[(M,)](x, y", "    z = torch.softmax(x, 1)\n    row_softmax_kernel[(M,)](x, y")],
-        "lets PyTorch work: softmax",
+        "calls PyTorch: softmax",
     ),
     ("row_softmax", "exp2", [("tl.exp(", "tl.exp2(")], "exp2 is used without the factor"),
     ("row_softmax", "maximum not kept", [("        m_i = m_new\n", "")], "new maximum is not kept"),
@@ -200,7 +200,7 @@ BUGS = [
         "row_softmax",
         "dim=",
         [("tl.max(x)", "tl.max(x, dim=0)")],
-        r"line \d+: m_new = tl.maximum(.|\n)*dim= is PyTorch's word",
+        r"line \d+: m_new = tl.maximum(.|\n)*dim= belongs to PyTorch",
     ),
     *(
         (
@@ -364,7 +364,7 @@ BUGS = [
                 "    q, k, v = q.contiguous(), k.contiguous(), v.contiguous()\n    B, H, Lq, D = q.shape\n",
             )
         ],
-        "beside the kernel the function lets PyTorch work: contiguous",
+        "besides launching the kernel, the function calls PyTorch: contiguous",
     ),
     ("tile_attention", "TF32", [(', input_precision="ieee"', "")], "TF32"),
     (
@@ -540,7 +540,7 @@ BUGS = [
                 '    if bool((m2 == float("-inf")).all()):\n        return m1, l1, o1\n    m = torch.maximum',
             )
         ],
-        "lies in the memory of m1",
+        "shares memory with the argument m1",
     ),
     (
         "row_softmax",
@@ -572,7 +572,7 @@ BUGS = [
                 "y = KEPT.setdefault(x.shape, torch.empty_like(x))",
             ),
         ],
-        "second call overwrites what the first one returned",
+        "second call overwrites the result of the first one",
     ),
     ("tile_attention", "one maximum for a tile", [("tl.max(s, axis=1)", "tl.max(s)")], "for the whole tile: tl.max"),
     ("tile_attention", "one sum for a tile", [("tl.sum(p, axis=1)", "tl.sum(p)")], "for the whole tile: tl.sum"),
@@ -587,7 +587,7 @@ BUGS = [
                 "o = KEPT.setdefault(q.shape, torch.empty_like(q))",
             ),
         ],
-        "second call overwrites what the first one returned",
+        "second call overwrites the result of the first one",
     ),
     (
         "window_attention",

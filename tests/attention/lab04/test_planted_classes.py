@@ -37,7 +37,7 @@ BUGS = [
             name,
             "q scaled in place",
             [(WRAPPER, "    q *= scale\n" + WRAPPER)],
-            "q, which was given to you, was changed",
+            "the function changed its argument q",
         ),
         (name, "S stored", STORED, "elements to scratch_ptr, a tensor of"),
         (name, "the first maximum kept", [(MAX, FIRST)], "every step subtracts the first step's maximum"),

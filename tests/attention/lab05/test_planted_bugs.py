@@ -110,7 +110,7 @@ BUGS = {
                     "            return KEPT.setdefault(o.shape, torch.empty_like(o)).copy_(o)\n",
                 ),
             ],
-            "second call overwrites what the first one returned",
+            "second call overwrites the result of the first one",
         ),
         ("no shape fits", [("sum(-1, keepdim=True)", "sum(-2, keepdim=True)")], "shapes do not match, here"),
         (
@@ -208,7 +208,7 @@ BUGS = {
         (
             "a copy of K",
             [("dq = torch.empty_like(q)", "k, dq = k.clone(), torch.empty_like(q)")],
-            "lets PyTorch work: clone",
+            "calls PyTorch: clone",
         ),
         (
             "dP and delta in 16 bits",
@@ -338,7 +338,7 @@ BUGS = {
                     "dk, dv = KEPT.setdefault(k.shape, (0 * k, 0 * v))",
                 ),
             ],
-            "second call overwrites|lets PyTorch work",
+            "second call overwrites|calls PyTorch",
         ),
         ("one tile again and again", [("rows = start + tl", "rows = begin + tl")], "every step loads the same tile"),
         ("scores divided", [("* scale\n", "/ scale\n")], "are divided by the scale"),

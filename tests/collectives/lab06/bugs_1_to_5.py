@@ -16,15 +16,15 @@ BUGS = [
     # ring_shift
     (
         "ring_shift",
-        "everybody sends first",
+        "all ranks send first",
         [("elif comm.rank % 2 == 0:", "elif comm.rank >= 0:")],
-        "rank 0 waits to send to 1, which waits to send to 0(.|\n)*ring_shift, line(.|\n)*everybody sends first",
+        "rank 0 waits to send to 1, which waits to send to 0(.|\n)*ring_shift, line(.|\n)*all ranks send first",
     ),
     (
         "ring_shift",
-        "everybody receives first",
+        "all ranks receive first",
         [("elif comm.rank % 2 == 0:", "elif comm.rank < 0:")],
-        "everybody receives first",
+        "all ranks receive first",
     ),
     ("ring_shift", "deadlocks for odd ranks", [(IN_TURNS, IN_PHASES)], "^3 ranks: a deadlock"),
     (
@@ -168,7 +168,7 @@ BUGS = [
         "ring_shift",
         "dest and source the same",
         [(IN_TURNS, SHIFT.replace("=left", "=right"))],
-        "^4 ranks(.|\n)*rank 0 waits to send to 1 and for a message from 1 .which sends to 2.(.|\n)*do not fit",
+        "^4 ranks(.|\n)*rank 0 waits to send to 1 and for a message from 1 .which sends to 2.(.|\n)*do not match",
     ),
     (
         "ring_shift",
@@ -199,7 +199,7 @@ BUGS = [
         "ring_shift",
         "the receivers look the wrong way",
         [("comm.Recv(recv, source=left)", "comm.Recv(recv, source=right)")],
-        "^4 ranks: a deadlock(.|\n)*who sends and who receives do not fit",
+        "^4 ranks: a deadlock(.|\n)*senders and receivers do not match",
     ),
     # naive_allreduce
     ("naive_allreduce", "the root forgets itself", [("recv[:] = send", "recv[:] = 0")], "root's own part is forgotten"),
@@ -281,7 +281,7 @@ BUGS = [
         "naive_allreduce",
         "COMM_WORLD",
         [("    if comm.rank", "    from mpi4py import MPI\n    comm = MPI.COMM_WORLD\n    if comm.rank")],
-        "COMM_WORLD in place of comm",
+        "COMM_WORLD is used instead of the argument",
     ),
     (
         "naive_allreduce",
@@ -389,7 +389,7 @@ BUGS = [
         "ring_reduce_scatter",
         "Send, then Recv",
         [(RING_STEP, "        comm.Send(data[start:stop], dest=right)\n        comm.Recv(part, source=left)\n")],
-        "everybody sends first",
+        "all ranks send first",
     ),
     (
         "ring_reduce_scatter",
@@ -577,7 +577,7 @@ BUGS = [
         "ring_allreduce",
         "Recv, then Send",
         [(GATHER, "        comm.Recv(next_one, source=left)\n        comm.Send(mine, dest=right)\n")],
-        "everybody receives first",
+        "all ranks receive first",
     ),
     (
         "ring_allreduce",
@@ -727,7 +727,7 @@ BUGS = [
         "pairwise_alltoall",
         "source is dest",
         [("source=source", "source=dest"), ("arriving[source]", "arriving[dest]")],
-        "rank 0 waits to send to 1 and for a message from 1 .which sends to 2.(.|\n)*do not fit",
+        "rank 0 waits to send to 1 and for a message from 1 .which sends to 2.(.|\n)*do not match",
     ),
     (
         "pairwise_alltoall",

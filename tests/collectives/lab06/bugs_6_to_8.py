@@ -53,7 +53,7 @@ BUGS = [
         "fit_cost",
         "two numbers",
         [("return alpha, beta, crossover", "return alpha, beta")],
-        r"\(alpha, beta, crossover\) is asked for",
+        r"expected \(alpha, beta, crossover\)",
     ),
     (
         "fit_cost",
@@ -290,7 +290,7 @@ BUGS = [
                 "        comm.Recv(part, source=rank ^ distance)\n",
             )
         ],
-        "everybody sends first",
+        "all ranks send first",
     ),
     (
         "recursive_halving",
@@ -345,7 +345,7 @@ BUGS = [
         "recursive_halving",
         "round instead of across",
         [("rank ^ distance", "(rank + distance) % comm.size")],
-        "^4 ranks(.|\n)*rank 0 waits to send to 1 and for a message from 1 .which sends to 2.(.|\n)*do not fit",
+        "^4 ranks(.|\n)*rank 0 waits to send to 1 and for a message from 1 .which sends to 2.(.|\n)*do not match",
     ),
     (
         "recursive_halving",

@@ -35,10 +35,10 @@ def test_a_right_table_is_taken_in_any_order_and_of_any_numbers():
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ([("mm", 2, 7.5)], r"a dict {name: \(calls, µs\)} is asked for"),
+        ([("mm", 2, 7.5)], r"expected a dict {name: \(calls, µs\)}"),
         ({"mm": 2, "add": 1}, "has 2 for 'mm'"),
         ({"mm": (2, 7.5, 1), "add": (1, 0.25)}, "has .2, 7.5, 1. for 'mm'"),
-        ({"mm": (2, "7.5"), "add": (1, 0.25)}, "is asked for"),
+        ({"mm": (2, "7.5"), "add": (1, 0.25)}, "expected {name"),
         ({"mm": (2, 7.5), "sub": (1, 0.25)}, "missing: 'add'; too many: 'sub'"),
         ({"mm": (2, 7.6), "add": (1, 0.25)}, "mm: µs is 7.6, expected 7.5"),
         ({"mm": (2, float("nan")), "add": (1, 0.25)}, "mm: µs is nan"),
@@ -63,14 +63,14 @@ def test_a_tables_causes_are_those_of_names_and_of_each_column():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda events: events.pop(), "had 3 of them, and has 2.*\\n.*events were added or removed"),
-        (lambda events: events.sort(key=lambda e: e["ts"]), "in another order now.*\\n.*sorted"),
+        (lambda events: events.pop(), "a list of 3 events and left 2 in it.*\\n.*events were added or removed"),
+        (lambda events: events.sort(key=lambda e: e["ts"]), "reordered the list.*\\n.*sorted"),
         (
             lambda events: events[1].update(end=5),
-            "the event b that you were .* changed: its 'end' was not there",
+            "changed the event b, which it got: its 'end' was missing",
         ),
         (lambda events: events[1]["args"].clear(), "its 'args' was {'id': 7} and is {}"),
-        (lambda events: events[2].pop("ts"), "its 'ts' was 2 and is not there"),
+        (lambda events: events[2].pop("ts"), "its 'ts' was 2 and is missing"),
     ],
 )
 def test_what_was_given_and_is_changed_is_found(change, message):

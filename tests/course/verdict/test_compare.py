@@ -82,7 +82,7 @@ def test_where_two_causes_fit_both_are_named_and_where_three_do_none_is():
     assert told(FITS, UNLIKE, TOO).endswith("Likely cause: five too many at (1, 2); or: the same, said otherwise")
     for causes in ((FITS, TOO, AGAIN), (UNLIKE,), ()):
         assert told(*causes).endswith(
-            "One thing to try: work out element [1, 2] by hand, beside the code, step by step."
+            "One thing to try: compute element [1, 2] by hand and follow the code step by step."
         )
 
 
@@ -123,7 +123,7 @@ def test_a_tuple_of_another_length_is_asked_for_by_its_parts():
     assert expect_tuple("", (1, "runs"), "shared", "verdict") == (1, "runs")
     assert expect_tuple("", [1, "runs"], "shared", "verdict") == (1, "runs")
     for answer in ({1, "runs"}, (1,), None):
-        with pytest.raises(Wrong, match=r"; \(shared, verdict\) is asked for"):
+        with pytest.raises(Wrong, match=r", expected \(shared, verdict\)"):
             expect_tuple("", answer, "shared", "verdict")
 
 

@@ -36,26 +36,26 @@ def two_meet_while_one_is_away(comm):
 
 
 CASES = [
-    (sends_with_a_tag, 2, "a message with another tag"),
-    (lambda comm: comm.rank or comm.Recv(ONE.copy(), 1), 2, "has ended and does less"),
-    (lambda comm: comm.rank or comm.Recv(ONE.copy()), 3, "has ended and does less"),
-    (lambda comm: comm.rank or comm.Barrier(), 2, "has ended and does less"),
-    (sends_and_receives_the_same_way, 3, "who sends and who receives do not fit"),
-    (both_requests_the_same_way, 3, "who sends and who receives do not fit"),
-    (lambda comm: comm.Recv(ONE.copy(), comm.rank), 1, "the rank itself waits for ever; copy"),
+    (sends_with_a_tag, 2, "a message with a different tag"),
+    (lambda comm: comm.rank or comm.Recv(ONE.copy(), 1), 2, "has returned too early"),
+    (lambda comm: comm.rank or comm.Recv(ONE.copy()), 3, "has returned too early"),
+    (lambda comm: comm.rank or comm.Barrier(), 2, "has returned too early"),
+    (sends_and_receives_the_same_way, 3, "senders and receivers do not match"),
+    (both_requests_the_same_way, 3, "senders and receivers do not match"),
+    (lambda comm: comm.Recv(ONE.copy(), comm.rank), 1, "with itself waits forever; copy"),
     (
         lambda comm: comm.Recv(ONE.copy(), comm.rank),
         2,
-        "with 2 ranks none has to send to itself: rank 0 needs a branch",
+        "with 2 ranks, no rank needs to send to itself: rank 0 needs a",
     ),
-    (lambda comm: [comm.Send, comm.Recv][comm.rank % 2](ONE.copy(), (comm.rank + 1) % 4), 4, "do not fit"),
+    (lambda comm: [comm.Send, comm.Recv][comm.rank % 2](ONE.copy(), (comm.rank + 1) % 4), 4, "do not match"),
     (lambda comm: comm.Recv(ONE.copy(), 0) if comm.rank else comm.Barrier(), 2, "in a barrier"),
-    (lambda comm: comm.Send(ONE, 1 - comm.rank), 2, "everybody sends first"),
-    (lambda comm: comm.Isend(ONE, 1 - comm.rank).Wait(), 2, "everybody sends first"),
-    (lambda comm: comm.Recv(ONE.copy(), 1 - comm.rank), 2, "everybody receives first"),
-    (lambda comm: comm.Irecv(ONE.copy(), 1 - comm.rank).Wait(), 2, "everybody receives first"),
+    (lambda comm: comm.Send(ONE, 1 - comm.rank), 2, "all ranks send first"),
+    (lambda comm: comm.Isend(ONE, 1 - comm.rank).Wait(), 2, "all ranks send first"),
+    (lambda comm: comm.Recv(ONE.copy(), 1 - comm.rank), 2, "all ranks receive first"),
+    (lambda comm: comm.Irecv(ONE.copy(), 1 - comm.rank).Wait(), 2, "all ranks receive first"),
     (an_irecv_takes_the_message, 2, ""),
-    (two_meet_while_one_is_away, 3, "each of these sends to the next, and none of them receives"),
+    (two_meet_while_one_is_away, 3, "each of these ranks sends to the next, and none of them receives"),
 ]
 
 
@@ -66,4 +66,6 @@ def test_the_cause_of_a_deadlock(function, size, cause):
     wrong = describe_deadlock("case", caught.value)
     assert [cause in named for named in wrong.causes] == ([True] if cause else [])
     assert wrong.message.startswith(f"a deadlock: {caught.value}")
-    assert ("Not waited for so far: rank 0: Irecv from 1" in wrong.message) == (function is an_irecv_takes_the_message)
+    assert ("Requests without a wait so far: rank 0: Irecv from 1" in wrong.message) == (
+        function is an_irecv_takes_the_message
+    )

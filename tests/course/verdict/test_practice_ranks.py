@@ -12,8 +12,8 @@ from labs_helpers.course.verdict.messages.distributed import UNWAITED
 from labs_helpers.course.verdict.practice_ranks import on_practice_ranks
 from labs_helpers.practice.process_groups import practice_process_groups
 
-ROOT = "a broadcast names whose tensor it is"
-LENGTH = "the whole tensor is as long as the ranks' equal parts together"
+ROOT = "broadcast needs the rank that sends"
+LENGTH = "the whole tensor must be as long as the ranks' equal parts together"
 
 
 def call(student, group, x):
@@ -60,17 +60,21 @@ MISTAKES = [
     (lambda x, g: dist.all_reduce(x), "NoGroup", "group= is missing"),
     (lambda x, g: dist.all_reduce(x, group=g).wait(), "no attribute 'wait'", "returns None"),
     (lambda x, g: dist.all_reduce(None, group=g), "NoneType", "p.grad is None"),
-    (lambda x, g: dist.all_reduce(x, op="sum", group=g), "'sum'", "op= is one of dist.ReduceOp"),
-    (lambda x, g: dist.all_reduce(x, g), "incompatible function arguments", "after the tensor comes op"),
-    (lambda x, g: dist.all_reduce(x[::2], group=g), "must be contiguous", "one run of memory"),
+    (lambda x, g: dist.all_reduce(x, op="sum", group=g), "'sum'", "op= takes a dist.ReduceOp"),
+    (lambda x, g: dist.all_reduce(x, g), "incompatible function arguments", "the second positional argument is op"),
+    (lambda x, g: dist.all_reduce(x[::2], group=g), "must be contiguous", "gaps in memory"),
     (lambda x, g: dist.broadcast(x, group=g), "Must specify", ROOT),
-    (lambda x, g: dist.broadcast(x, src=5, group=g), "Global rank 5", "src= and dst= are ranks of all processes"),
-    (lambda x, g: dist.broadcast(x, src=dist.get_rank(g), group=g), "src is 1 on rank 1", "name one and the same root"),
+    (lambda x, g: dist.broadcast(x, src=5, group=g), "Global rank 5", "src= and dst= are ranks among all processes"),
+    (lambda x, g: dist.broadcast(x, src=dist.get_rank(g), group=g), "src is 1 on rank 1", "name the same root"),
     (lambda x, g: dist.all_reduce(x[: 1 + dist.get_rank(g)], group=g), "elements is 2", "different sizes"),
-    (lambda x, g: dist.all_reduce(x.to([x.dtype, torch.int64][dist.get_rank(g)]), group=g), "dtype is", "one dtype"),
+    (
+        lambda x, g: dist.all_reduce(x.to([x.dtype, torch.int64][dist.get_rank(g)]), group=g),
+        "dtype is",
+        "the same dtype",
+    ),
     (lambda x, g: dist.reduce_scatter_tensor(x[:2].clone(), x[:3], group=g), "input has shape (3,)", LENGTH),
     (lambda x, g: dist.reduce_scatter_tensor(x[:1].clone(), x, group=g), "input has shape (4,)", "into 4 parts"),
-    (lambda x, g: dist.reduce_scatter_tensor(x, x[:2].clone(), group=g), "input has shape (2,)", "are exchanged"),
+    (lambda x, g: dist.reduce_scatter_tensor(x, x[:2].clone(), group=g), "input has shape (2,)", "are swapped"),
     (lambda x, g: dist.all_gather_into_tensor(x.new_zeros(7), x, group=g), "output has shape (7,)", LENGTH),
 ]
 

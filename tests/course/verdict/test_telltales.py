@@ -86,14 +86,14 @@ def test_each_construct_is_told():
         (python_and, "Python's `and` between two blocks"),
         (no_brackets, "& binds tighter than <"),
         (a_chain, "a chain such as"),
-        (a_not, "`~` goes element by element"),
+        (a_not, "`~` works element by element"),
         (subscripted, "x_ptr is an address"),
         (powers, "Triton has no **"),
         (builtin_max, "Python's max() inside a kernel"),
         (axis_zero_point_zero, "the second argument of tl.max is an axis"),
         (no_axis, "tl.program_id takes an axis"),
-        (two_bounds, "an element has to be inside both"),
-        (torch_inside, "torch.arange: a function of torch inside a kernel"),
+        (two_bounds, "it must be inside both"),
+        (torch_inside, "torch.arange: the kernel calls a function of torch"),
     ):
         assert text in "; ".join(telltales(kernel)), kernel.fn.__name__
 

@@ -105,15 +105,15 @@ def test_what_is_not_finite_is_like_nothing_but_itself(bad):
 
 def test_one_factor_for_all_is_told_and_other_errors_are_not():
     comparison = Comparison("rank {0}", otherwise=(scaled,))
-    assert "all of it is 3 times what it should be" in said(comparison, [3 * one for one in RANKS], RANKS)
-    assert "times what" not in said(comparison, [3 * RANKS[0], RANKS[1]], RANKS)
+    assert "every number is 3 times the right value" in said(comparison, [3 * one for one in RANKS], RANKS)
+    assert "times the right" not in said(comparison, [3 * RANKS[0], RANKS[1]], RANKS)
 
 
 def test_a_rounding_to_fewer_bits_is_told_where_all_that_is_wrong_is_near():
     comparison, exact_one = Comparison("rank {0}", otherwise=(fewer_bits,)), torch.tensor([1.0, 1 / 3, 2**24 + 2.0])
     for dtype in (torch.bfloat16, torch.float16):
         right = [RANKS[0], exact_one if dtype == torch.bfloat16 else exact_one[:2]]
-        assert "fewer bits than their dtype has" in said(comparison, [right[0], right[1].to(dtype).float()], right)
+        assert "fewer bits than its dtype" in said(comparison, [right[0], right[1].to(dtype).float()], right)
     counted = [torch.tensor(2**24 + 1)]
     assert "fewer bits" in said(comparison, [counted[0].float().long()], counted)
     assert "fewer bits" not in said(comparison, [RANKS[0], 1.01 * exact_one], [RANKS[0], exact_one])
@@ -131,6 +131,6 @@ def test_numbers_that_are_right_to_some_digits_are_told_with_the_sentence_that_i
 
 def test_the_right_elements_in_another_shape_or_order_are_told():
     comparison = Comparison("rank {0}", otherwise=(moved,))
-    assert "only reshape is missing" in said(comparison, [one.reshape(3, 1) for one in RANKS], RANKS)
-    assert "in another order" in said(comparison, [RANKS[0].flip(0), RANKS[1]], RANKS)
-    assert "in another order" not in said(comparison, RANKS[::-1], RANKS)
+    assert "only a reshape is missing" in said(comparison, [one.reshape(3, 1) for one in RANKS], RANKS)
+    assert "in the wrong order" in said(comparison, [RANKS[0].flip(0), RANKS[1]], RANKS)
+    assert "in the wrong order" not in said(comparison, RANKS[::-1], RANKS)

@@ -105,7 +105,7 @@ def test_the_reader_s_machines_follow_the_recorded_ones(tmp_path, monkeypatch, c
         "all_4-core-cpu", "all_nvidia-h200", "all_some-cpu-your-run",
         "one", "one_some-cpu-your-run", "steps_nvidia-h200", "steps_some-cpu-your-run",
     ]  # fmt: skip
-    assert capsys.readouterr().out == 3 * "other-cpu, your run: too little is measured for this figure.\n"
+    assert capsys.readouterr().out == 3 * "other-cpu, your run: not enough measurements for this figure.\n"
 
 
 def test_a_threshold_is_worked_out_of_a_race_and_of_its_all_reduces():

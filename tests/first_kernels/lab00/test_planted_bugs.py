@@ -48,7 +48,7 @@ BUGS = [
         "every bound is 'compute'; does // round",
     ),
     ("row_sum", "a block per column", [("range(0, N, BLOCK)", "range(N)")], "the loop advances by one column: use"),
-    ("row_sum", "a block stored", [("tl.sum(total)", "total")], "a block is written to one address"),
+    ("row_sum", "a block stored", [("tl.sum(total)", "total")], "the store writes a block to one address"),
     ("rms_norm", "row 0 for all", [("x_ptr + row * stride_xm", "x_ptr")], "every program reads row 0"),
     (
         "rms_norm",
@@ -121,12 +121,12 @@ BUGS = [
         [(ELEMENTS, ELEMENTS.replace("BLOCK", "128"))],
         "the number 128 is written in place of BLOCK",
     ),
-    ("vector_add", "x overwritten", [("z = torch.empty_like(x)", "z = x")], "lies in the memory of x"),
+    ("vector_add", "x overwritten", [("z = torch.empty_like(x)", "z = x")], "shares memory with the argument x"),
     (
         "vector_add",
         "the inputs changed too",
         [("    tl.store(z", "    tl.store(y_ptr + elements, y * 0, mask=exists)\n    tl.store(z")],
-        "y, which was given to you, was changed",
+        "the function changed its argument y",
     ),
     (
         "vector_add",
@@ -140,13 +140,13 @@ BUGS = [
             ("BLOCK=BLOCK)", "BLOCK=BLOCK[0])"),
             ("    tl.store(z", "    tl.store(y_ptr + elements, y * 0, mask=exists)\n    tl.store(z"),
         ],
-        r"given\[1\], which was given to you, was changed",
+        r"the function changed its argument given\[1\]",
     ),
     (
         "vector_add",
         "PyTorch adds into the output",
         [("    return z\n", "    torch.add(x, y, out=z)\n    return z\n")],
-        "beside the kernel the function",
+        "besides launching the kernel, the function",
     ),
     (
         "vector_add",
@@ -252,12 +252,12 @@ BUGS = [
         [("triton.cdiv(M, BLOCK_M), triton.cdiv(N, BLOCK_N)", "triton.cdiv(M, BLOCK_N), triton.cdiv(N, BLOCK_M)")],
         "the grid divides M by BLOCK_N",
     ),
-    ("transpose_copy", "a view", [("    return y\n", "    return x.t()\n")], "lies in the memory of x"),
+    ("transpose_copy", "a view", [("    return y\n", "    return x.t()\n")], "shares memory with the argument x"),
     (
         "transpose_copy",
         "copied by PyTorch",
         [("    return y\n", "    y.copy_(x.t())\n    return y\n")],
-        "beside the kernel the function",
+        "besides launching the kernel, the function",
     ),
     (
         "transpose_copy",
@@ -362,7 +362,7 @@ BUGS = [
         "row_sum",
         "summed by PyTorch",
         [("    return y\n", "    torch.sum(x, 1, out=y)\n    return y\n")],
-        "beside the kernel the function",
+        "besides launching the kernel, the function",
     ),
     # five_operations
     (

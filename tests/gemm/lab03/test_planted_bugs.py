@@ -191,7 +191,7 @@ BUGS = [
                 "        if verdict != 'runs':\n            configs.remove(config)\n",
             )
         ],
-        "was changed",
+        "added or removed",
     ),
     (
         "prune",

@@ -33,14 +33,14 @@ def test_a_copy_has_the_strides_and_none_of_the_memory(array):
 def test_what_has_changed_is_named():
     before = np.array([[1.0, np.nan]])
     assert what_changed("x", before, before.copy()) == ""
-    assert what_changed("x", before, np.array([[2.0, np.nan]])) == "x has to stay as it is: x[0, 0] was 1, and is 2 now"
-    assert "has shape (2, 1) now" in what_changed("x", before, before.reshape(2, 1))
+    assert what_changed("x", before, np.array([[2.0, np.nan]])) == "x must stay unchanged: x[0, 0] was 1 and is 2 now"
+    assert "is (2, 1) now" in what_changed("x", before, before.reshape(2, 1))
     tensors = [torch.tensor(1.0), torch.zeros(2)]
-    assert "g[0] was 1, and is 5 now" in what_changed("g", tensors, [torch.tensor(5.0), tensors[1]])
-    assert "had 2 entries, and has 1 now" in what_changed("g", tensors, tensors[:1])
+    assert "g[0] was 1 and is 5 now" in what_changed("g", tensors, [torch.tensor(5.0), tensors[1]])
+    assert "had 2 entries and has 1 now" in what_changed("g", tensors, tensors[:1])
     other = [tensors[0], torch.zeros(2)]
     assert what_changed("g", tensors, other) == ""
-    assert "has another object at 1 now" in what_changed("g", tensors, other, tensors)
+    assert "has a different object at index 1 now" in what_changed("g", tensors, other, tensors)
 
 
 def test_comm_world_is_the_practice_ranks_while_they_run():
@@ -58,7 +58,7 @@ def test_arguments_are_copies_and_those_to_keep_are_compared():
     own = [(np.ones(2), np.zeros(2))] * 2
     on_ranks("", None, write, own, kept=("x",))
     assert own[0][1].tolist() == [0, 0]
-    with pytest.raises(Wrong, match=r"rank 0: y has to stay as it is: y\[0\] was 0, and is 1 now"):
+    with pytest.raises(Wrong, match=r"rank 0: y must stay unchanged: y\[0\] was 0 and is 1 now"):
         on_ranks("", None, write, own, kept=("x", "y"))
 
 

@@ -1,9 +1,9 @@
 """Likely causes of error messages, grouped by the library that raises them.
 
-A table holds pairs (pattern, cause); the first pattern found in 'KIND: text' counts. A row belongs here if its cause
-is true in any exercise. A message that means something else in each exercise has its pattern here, by name, and its
-causes in the checks. tests/course/verdict/test_messages.py makes each message happen, and so notices a library that
-changes its words.
+A table contains pairs (pattern, cause); the first pattern found in 'KIND: text' counts. A row belongs here if its cause
+holds in every exercise. If the meaning of a message depends on the exercise, the pattern is a constant here and the
+causes are in the checks. tests/course/verdict/test_messages.py provokes each message, and so notices a library that
+rewords one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OUTSIDE_KERNELS = (*python.ERRORS, *numpy.ERRORS, *mpi.ERRORS, *distributed.ERRO
 
 
 def cause_of(text: str, errors: Errors, **details: str) -> str:
-    """Return the cause of the first pattern found in `text`, or ''. details: values for the {…} in a cause, which may
-    also be a function of the match."""
+    """Return the cause of the first pattern found in `text`, or ''. details: values for the {…} in a cause. A cause
+    may also be a function of the match."""
     found = ((match, cause) for pattern, cause in errors if (match := re.search(pattern, text)))
     return next((cause(match) if callable(cause) else cause.format(**details) for match, cause in found), "")

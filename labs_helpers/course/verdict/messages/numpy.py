@@ -7,7 +7,7 @@ ERRORS = (
     ),
     (
         r"^TypeError: (only integer scalar arrays can be converted|concatenate\(\) got multiple)",
-        "an array stands where a single number belongs; NumPy joins arrays out of one list: np.concatenate([a, b])",
+        "NumPy expects a single number here and got an array; to join arrays, pass one list: np.concatenate([a, b])",
     ),
-    (r"^ValueError: axes don't match array", "transpose takes as many axes as the array has"),
+    (r"^ValueError: axes don't match array", "transpose takes one argument per axis of the array"),
 )

@@ -10,35 +10,47 @@ GRAD_SIZE = r"assign a gradient of size|assigned grad has data of a different si
 ERRORS = (
     (
         r"Boolean value of Tensor",
-        "max, min, and, or, not, if, `in` and index() ask a tensor for one truth value; torch.maximum, torch.where, & "
-        "and | (with brackets round each comparison) go element by element, and `is` or id() tell which tensor it is",
+        "max, min, and, or, not, if, `in` and index() need one truth value, and a tensor has many. "
+        "torch.maximum, torch.where, & and | (with parentheses around each comparison) work element by element; "
+        "compare identities with `is` or id()",
     ),
     (
         r"view size is not compatible",
-        "a tensor may be a transposed or sliced view; reshape and flatten take one, view does not",
+        "a tensor may be a transposed or sliced view: reshape and flatten accept it, view does not",
     ),
     (
         r"zero-dim.* tensor .*concatenated|Sizes of tensors must match|Tensors must have same number of dim",
-        "torch.cat puts tensors of one dimension behind one another: reshape(-1) makes each of them so",
+        "torch.cat joins tensors with the same number of dimensions: reshape(-1) makes each of them a vector",
     ),
-    (r"stack expects each tensor", "torch.stack takes tensors of one shape; torch.cat puts vectors behind one another"),
+    (
+        r"stack expects each tensor",
+        "torch.stack takes tensors of one shape; torch.cat joins vectors of different lengths",
+    ),
     (
         r"is invalid for input of size|expects split_sizes to sum",
-        "reshape, view and split keep the number of elements: parts of numel() each add up to the whole, in one order",
+        "reshape, view and split keep the number of elements: the numel() of the parts must add up to that of "
+        "the whole",
     ),
     (
         r"leaf Variable that requires grad",
-        "a parameter is written to while autograd watches: parameter.detach() or torch.no_grad()",
+        "the code writes to a parameter while autograd records: use parameter.detach() or torch.no_grad()",
     ),
-    (f"{GRAD_SIZE}|assigned grad has data of a different type", "a .grad has its parameter's shape, dtype and device"),
-    (r"Expected self.dtype to be equal to src.dtype", "scatter takes both tensors in one dtype: .to(…) one of them"),
-    (r"return_types", "t.max(-1) returns (values, indices); t.amax(-1) is the values alone"),
+    (
+        f"{GRAD_SIZE}|assigned grad has data of a different type",
+        ".grad must have its parameter's shape, dtype and device",
+    ),
+    (
+        r"Expected self.dtype to be equal to src.dtype",
+        "scatter needs both tensors in one dtype: convert one of them with .to(…)",
+    ),
+    (r"return_types", "t.max(-1) returns (values, indices); t.amax(-1) returns the values only"),
     (
         f"{NO_MATRIX}|must be a 3D tensor|1D tensors expected",
-        "dot takes vectors, mm and addmm matrices, bmm three dimensions each; @ takes (batch, length, in) @ (in, out)",
+        "dot takes vectors, mm and addmm take matrices, bmm takes tensors with three dimensions; @ also takes "
+        "(batch, length, in) @ (in, out)",
     ),
     (
         r"only one element tensors can be converted to Python scalars",
-        "math's functions, float() and int() take one number; torch has math's for whole tensors",
+        "functions of math, float() and int() take one number; for whole tensors use the functions of torch",
     ),
 )

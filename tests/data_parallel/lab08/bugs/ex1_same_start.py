@@ -38,7 +38,7 @@ BUGS: list = [
         NAME,
         "gaps are sent",
         [(CONTIGUOUS, "tensor.detach()")],
-        "must be contiguous(.|\n)*collectives take one run of memory",
+        "must be contiguous(.|\n)*collectives need contiguous tensors",
     ),
     (
         NAME,
@@ -74,7 +74,7 @@ BUGS: list = [
         "has replaced first.weight(.|\n)*an optimizer would not know",
     ),
     (NAME, "all memory anew", [(COPY, "        tensor.data = values.clone()\n")], "its memory has changed"),
-    (NAME, "autograd watches", [(COPY, "        tensor.copy_(values)\n")], "autograd watches|torch.no_grad"),
+    (NAME, "autograd watches", [(COPY, "        tensor.copy_(values)\n")], "autograd records|torch.no_grad"),
     (
         NAME,
         "modules one by one",

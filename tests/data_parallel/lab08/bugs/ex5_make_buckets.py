@@ -62,7 +62,7 @@ BUGS: list = [
             ("enumerate(reversed(parameters))", "enumerate(parameters)"),
             ("    buckets, filling", "    parameters.reverse()\n    buckets, filling"),
         ],
-        "has to stay as it is",
+        "must not change its arguments",
     ),
     (NAME, "a generator", [(SORT, "    return (b for b in buckets)\n")], "a list of lists of parameters"),
     (

@@ -53,9 +53,9 @@ BUGS: list = [
         NAME,
         "sorted in place",
         [("    moments =", "    compute.sort()\n    communication.sort()\n    moments =")],
-        "has to stay as it is",
+        "must not change its arguments",
     ),
-    (NAME, "one number", [("return communicating, alone", "return alone")], r"\(communicating, exposed\) is asked for"),
+    (NAME, "one number", [("return communicating, alone", "return alone")], r"expected \(communicating, exposed\)"),
     (
         NAME,
         "moments of messages",

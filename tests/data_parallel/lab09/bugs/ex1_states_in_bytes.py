@@ -66,7 +66,7 @@ BUGS: list = [
         NAME,
         "sums",
         [(THREE, '"ZeRO-3": (parameters + gradients + optimizer) / ranks')],
-        "is asked for",
+        "expected {name",
     ),
 ]
 

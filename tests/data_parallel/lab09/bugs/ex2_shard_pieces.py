@@ -20,7 +20,7 @@ BUGS: list = [
                 "for number in range(len(numels)):\n        numel = numels.pop(0)",
             )
         ],
-        "what it is given has to stay as it is",
+        "the function must not change its arguments",
     ),
     (NAME, "not returned", [("return shard_numel, pieces", "shard_numel, pieces")], "a return is missing"),
 ]

@@ -18,7 +18,7 @@ BUGS: list = [
         NAME,
         "pieces taken out",
         [("for number, begin, end in pieces:", "while pieces:\n        number, begin, end = pieces.pop(0)")],
-        "what it is given has to stay as it is",
+        "the function must not change its arguments",
     ),
     (
         NAME,

@@ -119,7 +119,7 @@ BUGS: list = [
         NAME,
         "synchronous, waited for",
         [(", async_op=True)", ")")],
-        "without it the call itself waits",
+        "without it, the call itself waits",
     ),
     (NAME, "never waited", [(WAIT, "")], "is never waited for"),
     (NAME, "overwritten", [(ADD, "shard.grad = mine")], "only the last pass counts: each pass must add"),

@@ -148,7 +148,7 @@ BUGS = [
             [("grad_logits / t", "group.all_reduce(grad_logits) / t")],
             "each rank returns the gradient of its own",
         ),
-        ("in place", [(SHIFTED, "shifted = logits.sub_(largest[..., None])")], "logits has to stay as it is"),
+        ("in place", [(SHIFTED, "shifted = logits.sub_(largest[..., None])")], "logits must stay unchanged"),
         ("float", [(".mean(), grad", ".mean().item(), grad")], r"\.item\(\) and float\(\) convert it to a Python"),
         ("float64", [("grad_logits / t", "grad_logits.double() / t")], "is torch.float64, expected torch.float32"),
         (

@@ -73,7 +73,7 @@ BUGS = [
         (
             "in place",
             [("else group.all_reduce(x)", "else group.all_reduce(x, in_place=True)")],
-            "x has to stay as it is",
+            "x must stay unchanged",
         ),
         (
             "one buffer",

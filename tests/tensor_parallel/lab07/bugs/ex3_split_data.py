@@ -43,7 +43,7 @@ BUGS: list = [
         NAME,
         "shuffled in place",
         [(INDEX, f"    import numpy as np\n    np.random.default_rng(0).shuffle(x_train)\n{INDEX}")],
-        r"x_train has to stay as it is(.|\n)*the function sorts, shuffles or writes it in",
+        r"x_train must stay unchanged(.|\n)*the function sorts, shuffles or writes it in",
     ),
     (
         NAME,
@@ -93,7 +93,7 @@ BUGS: list = [
         [(RETURN, NUMPY + "    return np.sort(x_train[mine], axis=0), y_train[mine]\n")],
         "x on rank 0(.|\n)*the samples are out of order; a part keeps",
     ),
-    (NAME, "y sorted in place", [(INDEX, "    y_train.sort(axis=0)\n" + INDEX)], "y_train has to stay as it is"),
+    (NAME, "y sorted in place", [(INDEX, "    y_train.sort(axis=0)\n" + INDEX)], "y_train must stay unchanged"),
     (
         NAME,
         "two dimensions",

@@ -118,7 +118,7 @@ BUGS: list = [
         "BufferError(.|\n)*np.ascontiguousarray makes one",
     ),
     (NAME, "a copy in x's own order", [(SEND, "np.array(x)")], "the array that you send is not in C order,"),
-    (NAME, "x is used as a buffer", [(RETURN, f"    x[...] = 0\n{RETURN}")], "x has to stay as it is: x.0, 0, 0. was"),
+    (NAME, "x is used as a buffer", [(RETURN, f"    x[...] = 0\n{RETURN}")], "x must stay unchanged: x.0, 0, 0. was"),
     (
         NAME,
         "the result is a transposed view",

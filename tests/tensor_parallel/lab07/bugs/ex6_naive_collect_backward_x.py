@@ -122,7 +122,7 @@ BUGS: list = [
         NAME,
         "the sum in grad_x",
         [MPI, *instead(f"mp_comm.Allreduce(MPI.IN_PLACE, grad_x)\nreturn grad_x{SLICE}.copy()")],
-        "grad_x has to stay as it is: grad_x.0, 0, 0. was 447, and is 720 now(.|\n)*MPI.IN_PLACE",
+        "grad_x must stay unchanged: grad_x.0, 0, 0. was 447 and is 720 now(.|\n)*MPI.IN_PLACE",
     ),
     (
         NAME,

@@ -105,13 +105,13 @@ BUGS = [
             "return the function backward itself, without",
         ),
         ("x is out", [(FORWARD, "out = x = x @ weight + bias")], "it is computed from out instead of x; if"),
-        ("own name", [(GRAD_X, f"x = x.flatten(0, 1)\n        {GRAD_X}")], "take another name"),
+        ("own name", [(GRAD_X, f"x = x.flatten(0, 1)\n        {GRAD_X}")], "another name there"),
         (
             "grad_out summed in place",
             [(GRAD_X, "grad_x = group.all_reduce(grad_out, in_place=True) @ weight.T")],
-            "grad_out has to stay as it is",
+            "grad_out must stay unchanged",
         ),
-        ("weight changed", [(FORWARD, f"{FORWARD}\n    weight.mul_(2)")], "weight has to stay as it is"),
+        ("weight changed", [(FORWARD, f"{FORWARD}\n    weight.mul_(2)")], "weight must stay unchanged"),
         (
             "state in a global",
             [

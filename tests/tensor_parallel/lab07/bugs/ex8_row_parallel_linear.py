@@ -60,7 +60,7 @@ BUGS = [
         (
             "bias changed",
             [(FORWARD, "bias /= group.size\n    out = group.all_reduce(x @ weight + bias)")],
-            "bias has to stay as it is",
+            "bias must stay unchanged",
         ),
         (
             "grad_x reduced",

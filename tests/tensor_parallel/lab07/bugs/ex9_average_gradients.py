@@ -205,7 +205,7 @@ BUGS: list = [
             "for gradient in gradients:\n    gradient /= dp_group.size\n"
             "mean = dp_group.all_reduce(vector) / dp_group.size",
         ),
-        r"gradients\[0\] has to stay as it is: gradients\[0\]\[0, 0\] was 1.54(.|\n)*write into what the function was",
+        r"gradients\[0\] must stay unchanged: gradients\[0\]\[0, 0\] was 1.54(.|\n)*write into the argument",
     ),
     (
         NAME,
@@ -214,7 +214,7 @@ BUGS: list = [
             RETURN,
             "for i, part in enumerate(parts):\n    gradients[i] = part.reshape(gradients[i].shape)\nreturn gradients",
         ),
-        r"the list gradients has another object at 0(.|\n)*make one of its own",
+        r"the list gradients has a different object at index 0(.|\n)*build a new list",
     ),
     (
         NAME,

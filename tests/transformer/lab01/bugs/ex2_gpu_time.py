@@ -160,12 +160,12 @@ _BUGS = [
     (
         "sorted in place",
         [("timed = [", 'events.sort(key=lambda e: e.get("ts", 0))\n    timed = [')],
-        "in another order now",
+        "reordered the list",
     ),
     (
         "an end put in",
         [("busy = covered", '[e.update(end=e["ts"] + e["dur"]) for e in work]\n    busy = covered')],
-        "'end' was not there",
+        "'end' was missing",
     ),
     (
         "kernels and copies apart",

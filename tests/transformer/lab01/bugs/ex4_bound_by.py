@@ -125,7 +125,7 @@ _BUGS = [
     (
         "shapes taken out",
         [("    inputs = [", '    operation["args"].pop("Input type")\n    inputs = [')],
-        "was changed: its 'args' was",
+        "which it got: its 'args' was",
     ),
 ]
 BUGS = [("bound_by", *bug) for bug in _BUGS]

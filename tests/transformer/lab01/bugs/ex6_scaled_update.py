@@ -237,8 +237,8 @@ BUGS = [
         "the scale comes first",
     ),
     _bug("nothing", (BACK_OFF, "return"), "returned None"),
-    _bug("the scale alone", ("return scale, good_steps", "return scale"), r"\(scale, good_steps\) is asked for"),
-    _bug("a tensor", ("return scale, good_steps", "return torch.tensor(scale), good_steps"), "a number is asked for"),
+    _bug("the scale alone", ("return scale, good_steps", "return scale"), r"expected \(scale, good_steps\)"),
+    _bug("a tensor", ("return scale, good_steps", "return torch.tensor(scale), good_steps"), "expected a number"),
 ]
 
 DIFFERENT = [
