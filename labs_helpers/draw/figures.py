@@ -75,7 +75,7 @@ STYLE: dict[RcKeyType, Any] = {
     "svg.fonttype": "path",
 }
 
-# Of a figure's pixels: so many of one colour are an area, whose colour says something; so much (of 255) between the
+# Of a figure's pixels: so many of one color are an area, whose color says something; so much (of 255) between the
 # shades of an edge is not seen.
 FILLED, SEEN = 64, 24
 ALTERNATIVE = 600  # letters of a text alternative: readers do not listen to longer ones
@@ -287,7 +287,7 @@ def predicted(prediction: Any) -> float | None:
 
 
 def mark_prediction(ax: Axes, x: Any, y: Any, text: str = "your prediction", scale: float = 1.0) -> Annotation | None:
-    """Draw a predicted point, hollow and labelled, over the measurements.
+    """Draw a predicted point, hollow and labeled, over the measurements.
 
     x, y: numbers in units of `scale`; one of them may be a Prediction. Draws nothing if one of them is None or cannot
     be shown on a logarithmic axis. Call this last: the label is placed where it covers no curve, point or other text.

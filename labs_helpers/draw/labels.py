@@ -15,7 +15,7 @@ Extents = np.ndarray[Any, Any]
 
 
 def label_lines(ax: Axes, gap: float = 1.35) -> None:
-    """Write the name of each labelled curve to the right of the axes instead of a legend, and move overlapping names
+    """Write the name of each labeled curve to the right of the axes instead of a legend, and move overlapping names
     apart.
 
     gap: the least distance of two labels, in text heights. Call this last: it reads the axes' limits.

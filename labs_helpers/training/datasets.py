@@ -27,7 +27,7 @@ VALIDATION_WINDOWS = 64
 
 
 class Data(Protocol):
-    """A data set. fingerprint: of all training data. labelled: whether a sequence's last target is its label."""
+    """A data set. fingerprint: of all training data. labeled: whether a sequence's last target is its label."""
 
     fingerprint: int
     labelled: bool

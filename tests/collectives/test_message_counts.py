@@ -46,7 +46,7 @@ def lengths(n, size):
 
 
 def roles(size):
-    """'left' its data with a neighbour, 'serves' one, or 'works' for itself alone."""
+    """'left' its data with a neighbor, 'serves' one, or 'works' for itself alone."""
     extra = size - 2 ** int(math.log2(size))
     return ["works" if rank >= 2 * extra else "serves" if rank % 2 else "left" for rank in range(size)]
 

@@ -88,7 +88,7 @@ def _counted(way, tp, comm):
 
 
 def _ring(group):
-    """Whether each rank gets its left neighbour's numbers, by dtype and shape; and what was counted."""
+    """Whether each rank gets its left neighbor's numbers, by dtype and shape; and what was counted."""
     import torch
 
     right, left = (group.rank + 1) % group.size, (group.rank - 1) % group.size

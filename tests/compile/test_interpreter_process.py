@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from math import floor as down
 """
-# A cell before, the cell with `f`, and what f(3) is. Each row failed in another way where sources travelled.
+# A cell before, the cell with `f`, and what f(3) is. Each row failed in another way where sources traveled.
 TABLE = {
     "a default": ("EPS = 4", "def f(x, eps=EPS): return x + eps", 7),
     "a default of a name only": ("EPS = 4", "def f(x, *, eps=EPS): return x + eps", 7),

@@ -1,4 +1,4 @@
-"""The stub is the reference without its solution, and is recognised until something is written."""
+"""The stub is the reference without its solution, and is recognized until something is written."""
 
 import re
 import textwrap

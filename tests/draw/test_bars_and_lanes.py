@@ -10,7 +10,7 @@ from labs_helpers.draw.roles import color
 
 
 def places(ax):
-    """(row, begin, end, colour) of each bar."""
+    """(row, begin, end, color) of each bar."""
     return [
         (round(bar.get_y() + bar.get_height() / 2, 2), bar.get_x(), bar.get_x() + bar.get_width(), bar.get_facecolor())
         for bar in ax.patches

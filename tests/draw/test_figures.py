@@ -77,7 +77,7 @@ def read(png):
 def test_png_has_each_colour_of_an_area_and_others_nearly(seed, colors, side, shades):
     rng = np.random.default_rng(seed)
     palette = rng.integers(0, 256, (colors, 3), dtype=np.uint8)
-    if shades:  # of one colour, as a heat map has
+    if shades:  # of one color, as a heat map has
         palette = np.stack([np.full(colors, 200), 100 + np.arange(colors) % 150, np.full(colors, 90)], 1).astype(
             np.uint8
         )

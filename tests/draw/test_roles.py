@@ -1,4 +1,4 @@
-"""Roles: each has a colour and a marker, and a use."""
+"""Roles: each has a color and a marker, and a use."""
 
 from pathlib import Path
 

@@ -44,7 +44,7 @@ def labels(fig):
 
 
 def spans(fig, color):
-    """(row, start, end) of every bar of a colour, from top to bottom and left to right."""
+    """(row, start, end) of every bar of a color, from top to bottom and left to right."""
     found = []
     for bars in fig.axes[0].collections:
         if to_hex(bars.get_facecolor()[0]) == to_hex(color):

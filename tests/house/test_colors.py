@@ -19,7 +19,7 @@ TAKES_COLORS = re.compile(r"^(c|ec|fc|colors?|(face|edge|markerface|markeredge)c
 
 
 def named(source: str) -> list[str]:
-    """'line: colour' of every colour in a source: hex numbers, names where a colour is expected, and the palette."""
+    """'line: color' of every color in a source: hex numbers, names where a color is expected, and the palette."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.keyword) and TAKES_COLORS.match(node.arg or ""):

@@ -35,7 +35,7 @@ NIC Legend:
   NIC1: mlx5_1
 """
 ONE = "\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-19\t0\t\tN/A\n"
-# Eight GPUs in a cube of NVLinks, in which not every two are neighbours; one card with its driver's name.
+# Eight GPUs in a cube of NVLinks, in which not every two are neighbors; one card with its driver's name.
 CUBE = """\
         GPU0    GPU1    GPU2    GPU3    mlx5_0  CPU Affinity
 GPU0     X      NV1     NV2     SYS     NODE    0-11,24-35

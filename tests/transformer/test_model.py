@@ -44,7 +44,7 @@ MISTAKES = {
     ),
     "one sign of the rotation": (Transformer, "first * cos - second * sin", "first * cos + second * sin"),
     "rotation backwards": (Transformer, "return angle.cos(), angle.sin()", "return angle.cos(), -angle.sin()"),
-    "pairs of neighbours": (Transformer, "x.chunk(2, dim=-1)", "(x[..., ::2], x[..., 1::2])"),
+    "pairs of neighbors": (Transformer, "x.chunk(2, dim=-1)", "(x[..., ::2], x[..., 1::2])"),
     "wavelengths doubled": (Transformer, "dtype=torch.float32) / head_dim)", "dtype=torch.float32) / 2 / head_dim)"),
     "keys not rotated": (Transformer, "rotate(k, cos, sin), v", "k, v"),
     "values rotated": (Transformer, "rotate(k, cos, sin), v", "rotate(k, cos, sin), rotate(v, cos, sin)"),

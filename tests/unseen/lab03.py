@@ -51,7 +51,7 @@ ANSWERS = [
     Answer("waves", "0 where the last wave is full", [("tiles - (count - 1) * at_once", "tiles % at_once")], r"a full last wave is 1\.0, although the remainder"),
     Answer("waves", "the share of places left empty", [("left / at_once", "1 - left / at_once")], "this counts the empty places"),
     Answer("waves", "tiles left, not a fraction", [("left / at_once", "left")], "return a fraction of the wave, not"),
-    Answer("waves", "utilisation of all waves", [("left / at_once", "tiles / (count * at_once)")], "this is the share of all places, not"),
+    Answer("waves", "utilization of all waves", [("left / at_once", "tiles / (count * at_once)")], "this is the share of all places, not"),
     Answer("waves", "math.ceil", [("    tiles = -(-M", "    import math\n    tiles = -(-M"), ("-(-tiles // at_once)", "math.ceil(tiles / at_once)")], None),
     Answer("waves", "a zero turned to one", [("tiles - (count - 1) * at_once", "tiles % at_once or at_once")], None),
     Answer("prune", "keeps those that spill", [('verdict == "runs"', 'verdict != "too large"')], r"your function ignores the verdict of resources"),

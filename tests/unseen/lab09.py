@@ -104,7 +104,7 @@ ANSWERS = [
     Answer(A, "waits for the next at once", [("            start(number + 1)\n", "            start(number + 1)\n            started[number + 1].wait()\n")], says="you wait for the next module's gather"),
     Answer(A, "frees the last as well", [("        if number < last:\n            wholes[number].untyped_storage().resize_(0)", "        wholes[number].untyped_storage().resize_(0)")], says=r"call resize_\(whole\.nbytes\) before the gather,"),
     Answer(A, "never frees in backward", [("            wholes[number + 1].untyped_storage().resize_(0)\n", "")], says="free a module's whole after its forward pass,"),
-    Answer(A, "backward fetches the wrong neighbour", [("            start(number - 1)", "            start(number + 1)")], says="no module follows the last one forward or the"),
+    Answer(A, "backward fetches the wrong neighbor", [("            start(number - 1)", "            start(number + 1)")], says="no module follows the last one forward or the"),
     Answer(A, "finish does nothing", [("        wholes[0].untyped_storage().resize_(0)", "        pass")], says=r"finish\(\) must free the module that backward"),
     Answer(A, "no memory before the gather", [("        whole.untyped_storage().resize_(whole.nbytes)\n", "")], says=r"call resize_\(whole\.nbytes\) before the gather,"),
     Answer(A, "does not wait in backward", [("            started.pop(number).wait()\n        if number > 0", "            started.pop(number)\n        if number > 0")], says="async_op=True returns before the collective"),

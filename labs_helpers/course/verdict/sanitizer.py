@@ -46,7 +46,7 @@ def _call_sanitized(function, shapes) -> None:
 
 
 def _described(report: str) -> str:
-    """Return the tensor and the line from the sanitizer's coloured report."""
+    """Return the tensor and the line from the sanitizer's colored report."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", report)
     line = re.search(r"^→\s*\d+ │\s*(.+)$", plain, re.MULTILINE)
     tensor = re.search(r"^\s*arg:\s*(\S+)", plain, re.MULTILINE)

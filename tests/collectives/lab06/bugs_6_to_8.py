@@ -373,7 +373,7 @@ BUGS = [
     ),
     (
         "recursive_halving",
-        "the neighbour in each step",
+        "the neighbor in each step",
         [("rank ^ distance", "rank ^ 1")],
         "^4 ranks(.|\n)*rank 0 sends to rank 1, then 1; the first partner is size / 2 away(.|\n)*rank 2, then 1",
     ),

@@ -482,7 +482,7 @@ BUGS = [
     ("rms_norm", "float32 result", [("dtype=x.dtype", "dtype=torch.float32")], "the result has X's dtype"),
     (
         "rms_norm",
-        "normalised in two kernels",
+        "normalized in two kernels",
         [
             (
                 "    return y\n",

@@ -39,7 +39,7 @@ def events(kernels, end: float = 0) -> list[dict]:
 
 
 def bars(ax) -> dict:
-    """(kind, place) → ms, told by colour."""
+    """(kind, place) → ms, told by color."""
     kinds = {color: kind for kind, color in KIND_COLORS.items()}
     kinds = {to_hex(color): kind for color, kind in kinds.items()}
     return {

@@ -18,8 +18,8 @@ def expect_ring(case: str, run, steps: int, n: int) -> None:
     for m in run.messages:
         left, right = (m.source - 1) % run.size, (m.source + 1) % run.size
         if m.dest not in (left, right):
-            neighbours = f"around a ring a rank sends only to its neighbors, ranks {left} and {right}"
-            raise Wrong(case, f"rank {m.source} sends to rank {m.dest}; {neighbours}")
+            neighbors = f"around a ring a rank sends only to its neighbors, ranks {left} and {right}"
+            raise Wrong(case, f"rank {m.source} sends to rank {m.dest}; {neighbors}")
     sent, needed = sum(run.bytes_sent), steps * 8 * n
     if sent and run.messages_sent == [steps] * run.size and 2 * sent == needed:
         raise Wrong(
