@@ -52,7 +52,7 @@ check: $(stamp) ## Show the points of your own copy of LAB=02 (FILE=notebook: of
 progress: $(stamp) ## Show the points and open exercises of all labs in my_labs/ (and write my_labs/progress.html)
 	@$(run_python) -m labs_helpers.course.all_labs
 
-study: $(stamp) ## Measure this machine: TOPIC=gemm (ARGS="--quick" for the program, N=2: ranks under torchrun)
+study: $(stamp) ## Measure this machine: TOPIC=gemm (ARGS=--help lists its options; N=2: ranks under torchrun)
 	@$(run_python) -m labs_helpers.launch.start $(if $(N),--ranks $(N)) study "$(TOPIC)" $(ARGS)
 
 mpirun: $(stamp) ## Run SCRIPT=train_2d of mpi_scripts/ on N=4 ranks (ARGS="--dp 2 --tp 2" HOSTS=node1:8,node2:8)

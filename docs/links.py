@@ -11,6 +11,7 @@ from labs_helpers.labs import ROOT
 
 REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
 CODE = r"```.*?```|`[^`\n]*`"
+HREF = re.compile(r'<a href="(?![a-z]+:|#)([^"#]+)')  # Markdown inside HTML, such as a hint, has no other links
 LINK = re.compile(rf"{CODE}|(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?![a-z]+:|#)([^\s)#]+)(#[^\s)]*)?\)", re.DOTALL)
 
 
@@ -26,6 +27,9 @@ def rewritten(text: str, source: str, published: dict[str, str], pages: Path) ->
         picture, words, target, anchor = link.groups("")
         if not target:  # code
             return link[0]
+        return f"{picture}[{words}]({place(target, picture)}{anchor})"
+
+    def place(target: str, picture: str = "") -> str:
         path = (ROOT / source).parent.joinpath(unquote(target)).resolve()
         if not path.exists() or not path.is_relative_to(ROOT):
             raise FileNotFoundError(f"{source} links to {target}, which does not exist")
@@ -35,9 +39,9 @@ def rewritten(text: str, source: str, published: dict[str, str], pages: Path) ->
             shutil.copyfile(path, pages / name)
         elif name not in published:
             target = f"{REPOSITORY}/{'tree' if path.is_dir() else 'blob'}/main/{name}"
-        return f"{picture}[{words}]({target}{anchor})"
+        return target
 
-    return LINK.sub(follow, text)
+    return HREF.sub(lambda link: f'<a href="{place(link[1])}', LINK.sub(follow, text))
 
 
 class _Page(HTMLParser):

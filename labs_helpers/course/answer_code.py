@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from labs_helpers.course.cell_names import referenced
-from labs_helpers.course.own_copies import read
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -17,6 +16,8 @@ def code_cells(notebook: Path) -> list[tuple[str, str]]:
     """Return (grade_id or '', Python source) of each code cell, with magics translated. Raises ValueError for a
     damaged notebook."""
     from IPython.core.inputtransformer2 import TransformerManager
+
+    from labs_helpers.course.own_copies import read  # nbformat, which first aid may find missing
 
     found = []
     for cell in read(notebook).cells:

@@ -18,7 +18,6 @@ from types import NoneType
 from typing import Any
 
 from labs_helpers.course.cells import running_shell
-from labs_helpers.course.own_copies import write_text
 from labs_helpers.course.wrap import wrap
 from labs_helpers.labs import ROOT
 
@@ -84,6 +83,8 @@ def _change(change: Callable[[dict[str, Any]], None] | None) -> dict[str, Any]:
         with _locked(file.parent):
             kept = read(file)
             if change is not None:
+                from labs_helpers.course.own_copies import write_text  # nbformat, which may be missing
+
                 change(kept)
                 write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", file)
             return kept

@@ -10,7 +10,6 @@ from urllib.parse import quote
 from labs_helpers.course.answer_code import code_cells, key_of, predictions_in
 from labs_helpers.course.cells import CELLS
 from labs_helpers.course.kept import FIELDS, kept_here, own_notebook, place
-from labs_helpers.course.own_copies import read
 from labs_helpers.course.prediction import Prediction
 from labs_helpers.course.scoreboard import OPEN, RETIRED, RIGHT, SCORES, points_of
 from labs_helpers.course.wrap import wrap
@@ -120,6 +119,8 @@ def _link(text: str, notebook: Path | None, cell: str | None) -> str:
 
 def first_heading(notebook: Path, exercises: list[str]) -> tuple[str, str] | None:
     """Return the notebook's first heading of one of these exercises, with its cell's id; None if there is none."""
+    from labs_helpers.course.own_copies import read  # nbformat, which first aid may find missing
+
     numbers = "|".join(exercise.partition("/")[2] for exercise in exercises)
     try:
         found = (

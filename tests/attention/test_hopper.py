@@ -52,7 +52,7 @@ def test_what_they_cannot_take_is_said(case):
 
 def test_a_triton_with_another_gluon_is_refused(monkeypatch):
     monkeypatch.setattr(hopper, "gluon_fits", lambda: False)
-    assert "that of Triton 3.6 and 3.7" in why_not(Q, K, K, "sm_90")
+    assert "the Gluon of Triton 3.6 or 3.7" in why_not(Q, K, K, "sm_90")
 
 
 @with_its_gluon

@@ -100,7 +100,7 @@ def test_the_report_shows_the_best_baseline_over_ours_and_the_worst_first():
     assert len(random_study.RANDOM.worst(table, 10).splitlines()) == 11
     assert "geometric mean" in random_study.summary(table)
     fig = random_study.draw_random(frame)
-    assert len(fig.axes) == 2 and "random passes" in fig._suptitle.get_text()
+    assert len(fig.axes) == 2 and "of 50 passes" in fig._suptitle.get_text()
     plt.close(fig)
 
 

@@ -151,7 +151,7 @@ def test_an_interrupt_ends_the_kernel(tmp_path):
 @pytest.mark.parametrize("arguments", [["absent.ipynb"], ["00_lab.ipynb", "--out", "."]])
 def test_bad_arguments_are_refused(tmp_path, arguments):
     write(tmp_path / "00_lab.ipynb", "1")
-    with pytest.raises(ProcessFailed, match="no such notebook: absent|holds the notebooks") as caught:
+    with pytest.raises(ProcessFailed, match="no such notebook: absent|contains the source notebooks") as caught:
         run([*COMMAND, *arguments], timeout=60, cwd=tmp_path)
     assert caught.value.returncode == 2 and (tmp_path / "00_lab.ipynb").exists()
 

@@ -55,7 +55,7 @@ def test_ranks_are_placed_and_their_hosts_are_asked(results):
     assert [of_rank["inside"] for of_rank in found][:2] == [([0, 1], [0, 2]), ([0, 1], [1, 3])]
     assert [of_rank["across"] for of_rank in found][:2] == [([0, 2], [0, 1]), ([1, 3], [0, 1])]
     assert all("2 × 2 across: the tensor-parallel group of rank" in of_rank["said"] for of_rank in found)
-    assert "to be on 2 of the nodes, but is on" in found[3]["said"]
+    assert "should be on 2 nodes, but is on" in found[3]["said"]
 
 
 def test_all_variants_are_timed_and_have_one_loss(results):

@@ -555,7 +555,7 @@ BUGS = [
     ),
     ("row_softmax", "the guard's 0 kept", [("m_i = m_new", "m_i = shift")], "is kept as the maximum"),
     ("row_softmax", "each block's maximum", [("tl.exp(x - m_i) / l_i", "tl.exp(x - tl.max(x)) / l_i")], "own maximum"),
-    ("row_softmax", "rounded at the end", [("y.to(y_ptr.dtype.element_ty)", "y.to(tl.float16)")], "number of float16"),
+    ("row_softmax", "rounded at the end", [("y.to(y_ptr.dtype.element_ty)", "y.to(tl.float16)")], "exact in float16"),
     (
         "row_softmax",
         "no exp in the sum",

@@ -304,7 +304,7 @@ BUGS = [
         "naive_allreduce",
         "a float64 part",
         [("np.empty_like(send)", "np.empty(len(send))")],
-        "np.zeros.n. are float64 whatever",
+        "np.zeros.n. are float64, whatever",
     ),
     (
         "naive_allreduce",
@@ -480,7 +480,7 @@ BUGS = [
         "ring_reduce_scatter",
         "tags of the steps",
         [("dest=right, recvbuf=part,", "dest=right, sendtag=step, recvbuf=part, recvtag=step + 1,")],
-        "one with tag 0 is there(.|\n)*another tag",
+        "one with tag 0 is there(.|\n)*a different tag",
     ),
     (
         "ring_reduce_scatter",
@@ -782,7 +782,7 @@ BUGS = [
             ),
             ("def pairwise", "import numpy as np\ndef pairwise"),
         ],
-        "np.zeros.n. are float64 whatever",
+        "np.zeros.n. are float64, whatever",
     ),
     (
         "pairwise_alltoall",

@@ -121,4 +121,4 @@ def test_a_notebook_shows_the_picture_below_the_message(tmp_path, monkeypatch):
     NotebookClient(notebook, timeout=120, allow_errors=True, resources={"metadata": {"path": str(ROOT)}}).execute()
     *_, message, shown = notebook.cells[1].outputs
     assert message.output_type == "error" and "travel the wrong way" in "\n".join(message.traceback)
-    assert "4 of 4 ranks hold something else" in shown.metadata["image/png"]["alt"]
+    assert "4 of 4 ranks hold unexpected values" in shown.metadata["image/png"]["alt"]

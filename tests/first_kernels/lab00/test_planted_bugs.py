@@ -503,7 +503,7 @@ BUGS = [
         "rms_norm",
         "in place",
         [("y = torch.empty((M, N), dtype=x.dtype, device=x.device)", "y = x")],
-        "in the memory of x",
+        "shares memory with the argument x",
     ),
     (
         "rms_norm",

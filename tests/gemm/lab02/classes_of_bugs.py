@@ -14,10 +14,10 @@ PLACE, COLUMN = "first_row + place % group_rows", "place // group_rows"
 
 MORE_BUGS = [
     # an input is changed or returned
-    ("copy_tiles", "y is x", [("torch.empty((M, N), dtype=x.dtype, device=x.device)", "x")], "in the memory of x"),
-    ("copy_tiles", "x emptied", [("    return y", "    x.zero_()\n    return y")], "x, which was given"),
+    ("copy_tiles", "y is x", [("torch.empty((M, N), dtype=x.dtype, device=x.device)", "x")], "shares memory with the argument x"),
+    ("copy_tiles", "x emptied", [("    return y", "    x.zero_()\n    return y")], "changed its argument x"),
     ("tile_matmul", "A scaled in place", [(RETURN, f"    a.mul_(2)\n{RETURN}")], "changed its argument a"),
-    ("matmul_add_relu", "D is C", [(EMPTY, "c")], "in the memory of c"),
+    ("matmul_add_relu", "D is C", [(EMPTY, "c")], "shares memory with the argument c"),
     # right only for the default blocks
     ("copy_tiles", "rows times 32", [("program_id(0) * BLOCK_M", "program_id(0) * 32")], "begins at row 16"),
     ("tile_matmul", "accumulator turned", [(ZEROS, "tl.zeros((BLOCK_N, BLOCK_M), tl.float32)")], "not BLOCK_M"),
@@ -58,8 +58,8 @@ MORE_BUGS = [
     # PyTorch does the work
     ("copy_tiles", "copy_", [("    return y", "    y.copy_(x)\n    return y")], "calls PyTorch: copy_"),
     ("tile_matmul", "out=", [(RETURN, f"    torch.matmul(a, b, out=d)\n{RETURN}")], "calls PyTorch: matmul"),
-    ("tile_matmul", "einsum", [(RETURN, f"    d[:] = torch.einsum('mk,kn->mn', a, b)\n{RETURN}")], "work: einsum"),
-    ("matmul_add_relu", "clamp_", [(RELU, "acc + c"), (RETURN, f"    d.clamp_(min=0)\n{RETURN}")], "work: clamp_"),
+    ("tile_matmul", "einsum", [(RETURN, f"    d[:] = torch.einsum('mk,kn->mn', a, b)\n{RETURN}")], "PyTorch: einsum"),
+    ("matmul_add_relu", "clamp_", [(RELU, "acc + c"), (RETURN, f"    d.clamp_(min=0)\n{RETURN}")], "PyTorch: clamp_"),
     (
         "tile_order",
         "order in PyTorch",

@@ -191,7 +191,7 @@ BUGS = [
                 "        if verdict != 'runs':\n            configs.remove(config)\n",
             )
         ],
-        "added or removed",
+        "that you were given was changed",
     ),
     (
         "prune",

@@ -130,7 +130,7 @@ def test_compiling_runs_no_kernel_and_reports_resources(monkeypatch):
 
 def test_turing_without_its_triton_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(compile_table, "TRITON_3_2", tmp_path / "none")
-    with pytest.raises(FileNotFoundError, match="pip install --target"):
+    with pytest.raises(FileNotFoundError, match="make t4"):
         compile_table.compile_table(("sm_75",), [SMALL])
 
 

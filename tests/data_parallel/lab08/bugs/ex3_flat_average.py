@@ -112,7 +112,7 @@ BUGS: list = [
         "nothing uses the result of `flat / dist",
     ),
     (NAME, "never waited", [("(flat, group=group)", "(flat, group=group, async_op=True)")], "wait"),
-    (NAME, "by element count", [("dist.get_world_size(group)", "flat.numel()")], "all of it is 0.075 times"),
+    (NAME, "by element count", [("dist.get_world_size(group)", "flat.numel()")], "every number is 0.075 times"),
     (
         NAME,
         "frozen, with what is left in .grad",

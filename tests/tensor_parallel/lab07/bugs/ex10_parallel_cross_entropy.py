@@ -80,7 +80,7 @@ BUGS = [
         ),
         ("row 0 left out", [("row >= 0", "row > 0")], "the first row of each part is masked, but row"),
         ("row V / p", [("row < rows", "row <= rows")], "row V / p is not masked, but it belongs to"),
-        ("and", [("&", "and")], "is ambiguous(.|\n)*with brackets"),
+        ("and", [("&", "and")], "is ambiguous(.|\n)*with parentheses"),
         (
             "logits gathered",
             [

@@ -43,7 +43,7 @@ BUGS: list = [
         [*for_o(COLUMNS), *for_naive(ROWS)],
         "this is 'fc_o, naive', split on the output dimension",
     ),
-    (NAME, "floats", [("//", "/")], r"\(20, 5.0\)(.|\n)*sizes are integers(.|\n)*// makes"),
+    (NAME, "floats", [("//", "/")], r"\(20, 5.0\)(.|\n)*sizes are integers(.|\n)*// returns"),
     (NAME, "the weight first", [(COLUMNS, "((width, part), whole, slice_)")], r"the order is \(x, weight, out\)"),
     (NAME, "out first", [(COLUMNS, "(slice_, (width, part), whole)")], "x and out are exchanged"),
     (NAME, "a layer is missing", [(', "fc_o, naive"', "")], "missing: 'fc_o, naive'"),

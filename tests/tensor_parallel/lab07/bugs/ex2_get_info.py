@@ -35,7 +35,7 @@ BUGS: list = [
         NAME,
         "indices are floats",
         indices("rank % mp_size", "rank / mp_size"),
-        "color is 0.5, not a whole number|color is 0.0(.|\n)*// makes",
+        "color is 0.5, not a whole number|color is 0.0(.|\n)*// returns",
     ),
     (
         NAME,
@@ -89,7 +89,7 @@ BUGS: list = [
         NAME,
         "the part is a float",
         [("split_dim // mp_size", "split_dim / mp_size")],
-        r"part_out_dim is 30.0, not an integer(.|\n)*// makes",
+        r"part_out_dim is 30.0, not an integer(.|\n)*// returns",
     ),
     (
         NAME,

@@ -52,7 +52,7 @@ BUGS: list = [
         "the samples are along the first axis, but",
     ),
     (NAME, "one sample", [("x_train[mine]", "x_train[dp_idx]")], "an index takes a single sample; use a slice"),
-    (NAME, "floats", [("n // dp_size", "n / dp_size")], "slice indices must be integers(.|\n)*// makes an integer"),
+    (NAME, "floats", [("n // dp_size", "n / dp_size")], "slice indices must be integers(.|\n)*// returns an integer"),
     (NAME, "lists", [("x_train[mine]", "list(x_train[mine])")], "x is list(.|\n)*not a NumPy array"),
     (NAME, "the rest is lost", [(TEST, "    if False:\n")], r"nothing is raised(.|\n)*3 \+ 3 \+ 3 of 10 samples"),
     (

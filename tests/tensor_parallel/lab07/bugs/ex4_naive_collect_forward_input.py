@@ -115,7 +115,7 @@ BUGS: list = [
         NAME,
         "a slice is sent as it is",
         [(SEND, "x")],
-        "BufferError(.|\n)*np.ascontiguousarray makes one",
+        "BufferError(.|\n)*np.ascontiguousarray makes a copy",
     ),
     (NAME, "a copy in x's own order", [(SEND, "np.array(x)")], "the array that you send is not in C order,"),
     (NAME, "x is used as a buffer", [(RETURN, f"    x[...] = 0\n{RETURN}")], "x must stay unchanged: x.0, 0, 0. was"),

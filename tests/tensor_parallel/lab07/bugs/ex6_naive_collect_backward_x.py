@@ -54,7 +54,7 @@ BUGS: list = [
         [(BLOCKS, "np.moveaxis(grad_x, 2, 0)")],
         r"send has the axes \(feature, batch, length\), but recv is read as \(batch, length, feature\)",
     ),
-    (NAME, "a transposed view", [(SEND, "blocks")], "BufferError(.|\n)*np.ascontiguousarray makes one"),
+    (NAME, "a transposed view", [(SEND, "blocks")], "BufferError(.|\n)*np.ascontiguousarray makes a copy"),
     (
         NAME,
         "a copy in the view's order",

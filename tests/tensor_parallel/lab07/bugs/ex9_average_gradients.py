@@ -158,7 +158,7 @@ BUGS: list = [
         NAME,
         "view in place of reshape",
         [("gradient.reshape(-1)", "gradient.view(-1)")],
-        "view size is not compatible(.|\n)*reshape and flatten take one, view does not",
+        "view size is not compatible(.|\n)*reshape and flatten accept it, view does not",
     ),
     (
         NAME,

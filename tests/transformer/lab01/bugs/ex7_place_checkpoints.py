@@ -97,7 +97,7 @@ _BUGS = [
     ),
     ("the rest lost", [(SIZES, "[size] * segments")], "the remainder, layers % segments, is lost"),
     ("all rounded up", [(SIZES, "[-(-layers // segments)] * segments")], "every segment is rounded up"),
-    ("the rest in the last", [(SIZES, "[size] * (segments - 1) + [size + larger]")], "a layer each, not all to one"),
+    ("the rest in the last", [(SIZES, "[size] * (segments - 1) + [size + larger]")], "one each, not all to one"),
     ("number and size", [(SIZES, "[segments] * -(-layers // segments)")], "are swapped"),
     (
         "where they end",
