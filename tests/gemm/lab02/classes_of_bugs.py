@@ -14,7 +14,7 @@ PLACE, COLUMN = "first_row + place % group_rows", "place // group_rows"
 
 MORE_BUGS = [
     # an input is changed or returned
-    ("copy_tiles", "y is x", [("torch.empty((M, N), dtype=x.dtype, device=x.device)", "x")], "shares memory with the argument x"),
+    ("copy_tiles", "y is x", [("torch.empty((M, N), dtype=x.dtype, device=x.device)", "x")], "shares memory with the"),
     ("copy_tiles", "x emptied", [("    return y", "    x.zero_()\n    return y")], "changed its argument x"),
     ("tile_matmul", "A scaled in place", [(RETURN, f"    a.mul_(2)\n{RETURN}")], "changed its argument a"),
     ("matmul_add_relu", "D is C", [(EMPTY, "c")], "shares memory with the argument c"),
