@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from labs_helpers.authoring.new_lab import main, values, with_entry
-from labs_helpers.labs import LABS, ROOT
+from labs_helpers.labs import ANY_MACHINE, LABS, ROOT
 from labs_helpers.launch.process import run
 
 GIVEN = {"number": "98", "topic": "block_sparse", "title": "Sparse, by blocks: y = 2x"}
@@ -74,7 +74,8 @@ def test_it_keeps_the_style_of_the_house(tree):
 
 
 def test_it_is_in_the_table_and_in_the_readme(tree):
-    row = "| 98 | Sparse, by blocks: y = 2x | a kernel that doubles each element, and the bytes that it moves | 20 |"
+    built = "a kernel that doubles each element, and the bytes that it moves"
+    row = f"| 98 | Sparse, by blocks: y = 2x | {built} | {ANY_MACHINE} | 20 |"
     assert row in (tree / "README.md").read_text().splitlines()
 
 

@@ -156,7 +156,7 @@ def test_a_command_changes_no_tracked_file(command, clone):
 
 def test_the_readme_s_targets_are_known():
     named = set(re.findall(r"^\| `make ([a-z-]+)", (ROOT / "README.md").read_text(), re.MULTILINE))
-    assert named == {*TARGETS, "lab", "test", "study"}
+    assert named == {*TARGETS, "lab", "test"}
 
 
 @pytest.mark.parametrize("target", [tried(target, target) for target in TARGETS])
