@@ -72,7 +72,8 @@ def time_limit(seconds: float = LIMIT_S, files: Collection[str] = (), tell: Call
 
 
 def limit_each(lines: Generator, files: Collection[str] = (), seconds: float = LIMIT_S) -> Iterator:
-    """Yield what `lines` yields, each item within its own limit; return its return value."""
+    """Yield the items of the generator `lines`, with a separate time limit for each, and return the generator's
+    return value."""
     try:
         while True:
             with time_limit(seconds, files):

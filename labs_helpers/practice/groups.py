@@ -1,10 +1,10 @@
-"""Practice ranks whose communicators have MPI's collectives and Split, under mpi4py's names.
+"""Practice ranks whose communicators support MPI's collectives and Split, under mpi4py's names.
 
     ran = practice_groups(lambda comm: comm.Split(color=comm.rank // 2).allgather(comm.rank), 4)
     ran.results          # [[0, 1], [0, 1], [2, 3], [2, 3]]
-    ran.calls            # which collectives, of which ranks, of how many bytes
+    ran.calls            # the collectives called, with their ranks and sizes in bytes
 
-As in `practice`, a run is the same every time, and a deadlock is reported as soon as it exists. So is a collective that
+As in `practice`, a run is the same every time, and a deadlock is reported as soon as it occurs. So is a collective that
 the ranks of a communicator call differently, which in MPI may hang, crash or return wrong numbers.
 """
 

@@ -1,4 +1,5 @@
-"""Candidates of the race on GPUs: our sharded transformer and that of `parallelize_module`, eager and compiled."""
+"""Candidates for the GPU benchmark: our sharded transformer and the one that `parallelize_module` builds, each eager
+and compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Kernels before and after the Hopper backward kernel: the rows' statistics and a zeroed dQ, then dQ's rounding."""
+"""Kernels that run before and after the Hopper backward kernel. The first computes the row statistics and zeroes dQ;
+the last rounds dQ."""
 
 import triton
 import triton.language as tl

@@ -77,14 +77,14 @@ class Segment:
         return (slice(start, start + longest) for start in range(0, array.size, longest))
 
     def slots(self, odd: bool, dtype, shape: tuple[int, ...]) -> np.ndarray:
-        """Return all slots, (ranks, *shape); at most a block each."""
+        """Return all slots as an array (ranks, *shape); `shape` must fit in one block."""
         # Slot by slot: first everybody's even ones, then everybody's odd ones.
         start = self._slots + odd * self.size * self._stride
         inner = np.empty(shape, dtype).strides
         return np.ndarray((self.size, *shape), dtype, self.memory, start, (self._stride, *inner))
 
     def result(self, odd: bool, dtype, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the result, `shape`; at most a block."""
+        """Return the result as an array of shape `shape`, which must fit in one block."""
         return np.ndarray(shape, dtype, self.memory, odd * self._stride)
 
     def free(self) -> None:

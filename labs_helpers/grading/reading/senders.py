@@ -56,10 +56,11 @@ def sender(name: str, known: Collection[str] = ()) -> tuple[Sender, bool]:
 
 
 def ids(senders: Collection[Sender], known: Mapping[str, str]) -> Iterator[tuple[Sender, str, str]]:
-    """Return (sender, id, a sentence if the class list does not know it), no id twice. known: id → name.
+    """Return (sender, id, warning) with unique ids; the warning is a sentence if the class list does not contain the
+    id. known: id → name.
 
-    A name alone identifies a student only if one sender and one student of the class have it. A platform's number is
-    believed unless the class list has somebody of another name under it.
+    A name alone identifies a student only if exactly one sender and one student in the class share it. The platform's
+    number is accepted unless the class list assigns it to a different name.
     """
     count = Counter(one.name for one in senders)
     listed: dict[str, list[str]] = {}
