@@ -10,8 +10,10 @@ from __future__ import annotations
 from copy import deepcopy
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nbformat.notebooknode import NotebookNode
+if TYPE_CHECKING:
+    from nbformat.notebooknode import NotebookNode
 
 LABEXTENSIONS = Path(__file__).with_name("jupyterlab")  # for JupyterLab's extra_labextensions_path
 
