@@ -51,7 +51,7 @@ def test_a_stub_keeps_signature_docstring_and_steps_and_nothing_of_the_solution(
     stub = stub_of(cell)
     assert "import" not in cell.split("def ")[0]
     assert stub.count("...") >= 2 and "mask=(rows" not in stub and "# 1. Load a and b" in stub
-    assert '"""A·B. a: (M, K), b: (K, N)' in stub
+    assert '"""Return A·B, (M, N). a: (M, K), b: (K, N)' in stub
 
 
 def test_one_of_two_places_is_an_attempt(tmp_path):
