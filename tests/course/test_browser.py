@@ -44,7 +44,7 @@ def address(tmp_path_factory):
         while "is running at" not in (line := server.stdout.readline()):
             said.append(line)
             assert line, "".join(said)
-        yield f"http://127.0.0.1:{port}/lab/tree/{LABS[0].notebook}"
+        yield f"http://127.0.0.1:{port}/lab/tree/labs/{LABS[0].notebook}"
     finally:
         end_marked(mark)
         server.communicate()
