@@ -22,7 +22,7 @@ from labs_helpers.course.wrap import wrap
 from labs_helpers.labs import ROOT
 
 FILE = "progress.json"
-MINE = ROOT / "my_labs"
+MINE = Path(os.environ.get("LABS_MY_LABS", ROOT / "my_labs"))  # my_labs.py --to names another folder
 DRIVE = Path("/content/drive/MyDrive")  # Colab mounts a student's Drive here
 ABOUT = (
     "The course records your progress in the labs here. It does not affect grading. Delete this file to reset "

@@ -53,6 +53,7 @@ def open_jupyterlab(folder: Path) -> None:
         return
     watch_from_the_start()
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+    os.environ["LABS_MY_LABS"] = str(folder)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     root = ["--allow-root"] if os.geteuid() == 0 else []
     options = [
