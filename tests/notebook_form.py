@@ -7,7 +7,7 @@ import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 from nbval.plugin import find_comment_markers, find_metadata_tags
 
-SIZE_LIMIT = 640_000  # bytes: figures keep their exact colors
+SIZE_LIMIT = 500_000  # bytes
 
 
 def faults(path: Path) -> list[str]:

@@ -75,9 +75,9 @@ STYLE: dict[RcKeyType, Any] = {
     "svg.fonttype": "path",
 }
 
-# Of a figure's pixels: so many of one color are an area, whose color says something; so much (of 255) between the
-# shades of an edge is not seen.
-FILLED, SEEN = 64, 24
+# Of a figure's pixels: so many in squares of one color are an area, whose color says something; so many colors are those
+# of its thin lines; so much (of 255) between the shades of a letter's edge is not seen.
+FILLED, THIN, SEEN = 64, 16, 24
 ALTERNATIVE = 600  # letters of a text alternative: readers do not listen to longer ones
 
 
@@ -235,12 +235,17 @@ def png(fig: Figure) -> bytes:
 
 
 def _with_palette(image: PIL.Image.Image) -> PIL.Image.Image | None:
-    """Return `image` in at most 256 colors: the colors of FILLED pixels or more are exact, and no channel of a pixel
-    is off by more than SEEN. None if 256 colors do not suffice."""
-    pixels = np.asarray(image).reshape(-1, 3)
-    codes, where, count = np.unique(pixels @ [1 << 16, 1 << 8, 1], return_inverse=True, return_counts=True)
+    """Return `image` in at most 256 colors: those of areas and the THIN most frequent ones are exact, and no channel of
+    a pixel is off by more than SEEN. None if 256 colors do not suffice."""
+    pixels = np.asarray(image).astype(int) @ [1 << 16, 1 << 8, 1]
+    codes, where, count = np.unique(pixels, return_inverse=True, return_counts=True)
+    where = where.reshape(pixels.shape)
     colors = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], 1)
-    chosen = np.argsort(-count)[: max(1, (count >= FILLED).sum())].tolist()
+    squares = np.lib.stride_tricks.sliding_window_view(where, (2, 2)).reshape(-1, 4)
+    squares = squares[(squares == squares[:, :1]).all(1)]
+    filled = np.bincount(squares.ravel(), minlength=len(codes)) >= FILLED
+    often = np.argsort(-count)
+    chosen = [*often[:THIN], *(one for one in often[THIN:] if filled[one])]
     if len(chosen) > 256:
         return None
     off = np.stack([np.abs(colors - colors[one]).max(1) for one in chosen])
@@ -248,10 +253,10 @@ def _with_palette(image: PIL.Image.Image) -> PIL.Image.Image | None:
     while error.max() > SEEN:  # the color that is farthest from all others comes next
         if len(chosen) == 256:
             return None
-        chosen.append(int(error.argmax()))
+        chosen.append(error.argmax())
         off = np.abs(colors - colors[chosen[-1]]).max(1)
         nearest, error = np.where(off < error, len(chosen) - 1, nearest), np.minimum(off, error)
-    packed = PIL.Image.fromarray(nearest[where].astype(np.uint8).reshape(image.height, image.width))
+    packed = PIL.Image.fromarray(nearest[where].astype(np.uint8))
     packed.putpalette(colors[chosen].astype(np.uint8).tobytes())
     return packed
 
