@@ -27,6 +27,9 @@ def _cell_faults(cell):
         yield "has no execution count, so nothing is compared: run the notebook, save it with its outputs"
     if any(output.output_type == "error" for output in cell.outputs):
         yield "holds the output of an error"
+    for output in cell.outputs:
+        if output.get("name") == "stderr":
+            yield f"holds what was written to stderr, {output.text.strip().splitlines()[:1]}: end its cause"
     if markers.get("check_exception"):
         yield "is marked raises-exception, which passes whether or not it raises"
     if markers.get("skip"):

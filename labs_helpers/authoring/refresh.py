@@ -50,6 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["LABS_RECORDS"] = os.devnull  # stored outputs show only the recorded machines
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # the kernel of this environment, not one of the user's
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))  # of this tree
+    if not os.environ.get("OMP_NUM_THREADS", "set"):  # libgomp would complain about an empty value in the outputs
+        del os.environ["OMP_NUM_THREADS"]
     failed = False
     for one in chosen:
         began = time.monotonic()

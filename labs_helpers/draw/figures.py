@@ -75,8 +75,8 @@ STYLE: dict[RcKeyType, Any] = {
     "svg.fonttype": "path",
 }
 
-# Of a figure's pixels: so many in squares of one color are an area, whose color says something; so many colors are those
-# of its thin lines; so much (of 255) between the shades of a letter's edge is not seen.
+# Of a figure's pixels: so many in squares of one color are an area, whose color says something; so many colors are
+# those of its thin lines; so much (of 255) between the shades of a letter's edge is not seen.
 FILLED, THIN, SEEN = 64, 16, 24
 ALTERNATIVE = 600  # letters of a text alternative: readers do not listen to longer ones
 

@@ -102,6 +102,7 @@ def test_a_notebook_in_good_form_has_no_faults(tmp_path):
 BAD_FORM = {
     "execution count": new_code_cell("x = 1"),
     "output of an error": new_code_cell("x", execution_count=1, outputs=[new_output("error", ename="E")]),
+    "stderr": new_code_cell("x", execution_count=1, outputs=[new_output("stream", name="stderr", text="\nlib: bad")]),
     "raises-exception": new_code_cell("x", execution_count=1, metadata={"tags": ["raises-exception"]}),
     "skipped": new_code_cell("# NBVAL_SKIP\nx", execution_count=1),
     "make figures smaller": new_code_cell("x" * notebook_form.SIZE_LIMIT, execution_count=1),

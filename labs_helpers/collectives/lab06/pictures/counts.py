@@ -18,7 +18,7 @@ def draw_bytes(sent: dict, nbytes: int, prediction=None):
     """
     size = len(next(iter(sent.values())))
     busiest = [max(counts) for counts in sent.values()]
-    fig, ax = figures.new(f"Round the ring the busiest rank sends {busiest[0] / busiest[-1]:.3g} times fewer bytes")
+    fig, ax = figures.new(f"In a ring, the busiest rank sends {busiest[0] / busiest[-1]:.3g} times fewer bytes")
     width = 0.8 / len(sent)
     for i, (name, counts) in enumerate(sent.items()):
         ax.bar(np.arange(size) + (i + 0.5) * width - 0.4, counts, width, label=name, color=color(i))

@@ -98,7 +98,7 @@ BUGS: list = [
         ],
         "Allgather of ranks 0, 1, 2, 3; the ranks of this model are 0, 1(.|\n)*COMM_WORLD",
     ),
-    (NAME, "float64 whatever x is", [(", x.dtype)", ")")], "send is float32, recv is float64(.|\n)*whatever is sent"),
+    (NAME, "float64 whatever x is", [(", x.dtype)", ")")], "send is float32, recv is float64(.|\n)*whatever you send"),
     (
         NAME,
         "all in float64",

@@ -59,7 +59,7 @@ BUGS: list = [
         NAME,
         "a copy in the view's order",
         [(SEND, "np.copy(blocks)")],
-        "BufferError(.|\n)*np.copy, np.array and astype keep",
+        "BufferError(.|\n)*np.copy, np.array and astype may keep",
     ),
     (
         NAME,
@@ -134,7 +134,7 @@ BUGS: list = [
         NAME,
         "float64 whatever grad_x is",
         [(", grad_x.dtype)", ")")],
-        "recv is float64(.|\n)*whatever is sent",
+        "recv is float64(.|\n)*whatever you send",
     ),
     (
         NAME,
