@@ -161,6 +161,14 @@ class Communication(ABC):
         made = self._split(several) if several else {}
         return {name: made.get(name, alone) for name in axes}
 
+    def twin(self) -> Communication:
+        """Return a group of the same ranks whose messages do not wait for this group's. Every rank calls this.
+
+        NCCL runs the messages between two ranks of a group one after another, in both directions together; two ranks
+        that send to each other at any time need two groups. The other ways return the group itself.
+        """
+        return self
+
     def free(self) -> None:
         """Return the group to MPI. Every rank calls this after the last communication."""
         return  # the other ways hold nothing to free

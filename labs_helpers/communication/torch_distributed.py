@@ -90,6 +90,12 @@ class TorchCommunication(Communication):
     def _start_receive(self, x: Tensor, source: int) -> Request:
         return _Started(dist.irecv(x, group=self.group, group_src=source))
 
+    def twin(self) -> Communication:
+        if not self.nccl or self.size == 1:
+            return self
+        ranks = dist.get_process_group_ranks(self.group)
+        return TorchCommunication(dist.new_group(ranks, use_local_synchronization=True))
+
     def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]:
         if self.size < dist.get_world_size():
             raise ValueError(f"a mesh has all {dist.get_world_size()} ranks of torch.distributed, not {self.size}")

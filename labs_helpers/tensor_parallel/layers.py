@@ -18,7 +18,13 @@ from labs_helpers.tensor_parallel.operators import copy_to, gather_to, gather_wh
 SEQUENCE = 1  # of (batch, length, features)
 
 
-class ColumnParallelLinear(nn.Linear):
+class _Linear(nn.Linear):
+    def product(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """Return x·Wᵀ + b with this rank's part of the weight; `pipeline.split_backward` replaces this method."""
+        return F.linear(x, self.weight, bias)
+
+
+class ColumnParallelLinear(_Linear):
     """Map x (…, in), whole on every rank, to this rank's part (…, out / p) of x·Wᵀ + b.
 
     Weight and bias are this rank's out / p rows of nn.Linear's parameters. Apply `copy_to` (or `gather_to`) to the
@@ -36,10 +42,10 @@ class ColumnParallelLinear(nn.Linear):
         self.group, self.copies = group, copies
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(copy_to(x, self.group) if self.copies else x)
+        return self.product(copy_to(x, self.group) if self.copies else x, self.bias)
 
 
-class RowParallelLinear(nn.Linear):
+class RowParallelLinear(_Linear):
     """Map this rank's part of x (…, in / p) to x·Wᵀ + b (…, out), whole on every rank.
 
     Weight is this rank's in / p columns; bias is whole, and added once, after the sum over the ranks.
@@ -57,7 +63,7 @@ class RowParallelLinear(nn.Linear):
         self.group, self.sequence_parallel = group, sequence_parallel
 
     def forward(self, x: Tensor) -> Tensor:
-        partial = F.linear(x, self.weight)
+        partial = self.product(x)
         if self.sequence_parallel:
             whole = scatter_from(partial, self.group, SEQUENCE)
         else:
@@ -65,7 +71,7 @@ class RowParallelLinear(nn.Linear):
         return whole if self.bias is None else whole + self.bias
 
 
-class GatheredLinear(nn.Linear):
+class GatheredLinear(_Linear):
     """Map this rank's part of x (…, in / p) to x·Wᵀ + b (…, out), whole on every rank, in the naive scheme.
 
     Weight and bias are this rank's out / p rows. The layer gathers x, multiplies, and gathers the results (naive.py).
@@ -80,7 +86,7 @@ class GatheredLinear(nn.Linear):
         self.group = group
 
     def forward(self, x: Tensor) -> Tensor:
-        return gather_whole(super().forward(gather_to(x, self.group, -1)), self.group, -1)
+        return gather_whole(self.product(gather_to(x, self.group, -1), self.bias), self.group, -1)
 
 
 class VocabularyParallelEmbedding(nn.Module):

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from labs_helpers.communication import Communication
@@ -96,10 +95,13 @@ class ParallelTransformer(Transformer):
             raise ValueError(f"tp {self.group.size} does not divide length {tokens.shape[1]}")
         return super().features(tokens)
 
+    def whole_length(self, x: Tensor) -> int:
+        return x.shape[1] * (self.group.size if self.sequence_parallel else 1)
+
     def logits(self, x: Tensor) -> Tensor:
         """Map `features` to this rank's logits, (B, L, V / p)."""
         last = self.embedding if self.output is None else self.output
-        return F.linear(self.enter(self.norm(x)), last.weight)
+        return self.project(self.enter(self.norm(x)), last.weight)
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """Return the mean cross-entropy in nats per token, the same on every rank. tokens, targets: (B, L)."""

@@ -99,6 +99,8 @@ class Transformer(nn.Module):
     torch's generator. ValueError for tokens of another shape, or longer than the context.
     """
 
+    project = staticmethod(F.linear)  # the last product
+
     def __init__(self, config: TransformerConfig, attention: AttentionFunction = plain) -> None:
         super().__init__()
         self.config = config
@@ -127,15 +129,22 @@ class Transformer(nn.Module):
         """Return (B, L, width): the residual stream after the last block."""
         if tokens.ndim != 2 or tokens.shape[1] > self.config.context:
             raise ValueError(f"tokens are {tuple(tokens.shape)}, not (batch, up to {self.config.context})")
-        x = self.embedding(tokens)
-        cos, sin = rotary_angles(tokens.shape[1], self.config.head_dim, self.config.rope_theta, tokens.device)
+        return self.run_blocks(self.embedding(tokens), list(self.blocks), tokens.shape[1])
+
+    def run_blocks(self, x: Tensor, blocks: list[Block], length: int) -> Tensor:
+        """Return the residual stream (B, L, width) after `blocks`, some or all of the model's. length: of the tokens.
+        """
+        cos, sin = rotary_angles(length, self.config.head_dim, self.config.rope_theta, x.device)
         if self.segments:
-            x = run_segments(list(self.blocks), self.segments, x, cos, sin)
-        else:
-            for block in self.blocks:
-                x = block(x, cos, sin)
+            return run_segments(blocks, self.segments, x, cos, sin)
+        for block in blocks:
+            x = block(x, cos, sin)
         return x
+
+    def whole_length(self, x: Tensor) -> int:
+        """Return the number of tokens per sequence that a residual stream (B, L, width) covers."""
+        return x.shape[1]
 
     def logits(self, x: Tensor) -> Tensor:
         """Return (B, L, V) from `features`."""
-        return F.linear(self.norm(x), self.embedding.weight if self.output is None else self.output.weight)
+        return self.project(self.norm(x), self.embedding.weight if self.output is None else self.output.weight)

@@ -1,0 +1,16 @@
+"""Pipeline parallelism: schedules as data, a validator, a simulator, and an executor (lab 10)."""
+
+from typing import TYPE_CHECKING
+
+from labs_helpers.public import lazily
+
+if TYPE_CHECKING:
+    from labs_helpers.pipeline.executor import Pipeline
+    from labs_helpers.pipeline.schedule import Action, Schedule
+    from labs_helpers.pipeline.simulate import Times, simulate
+
+__all__ = ["Action", "Pipeline", "Schedule", "Times", "simulate"]
+__getattr__, __dir__ = lazily(
+    __name__,
+    {"Action": "schedule", "Pipeline": "executor", "Schedule": "schedule", "Times": "simulate", "simulate": "simulate"},
+)
