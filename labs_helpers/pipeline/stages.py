@@ -19,8 +19,7 @@ Span = tuple[int, int]  # the parts start … stop − 1
 
 
 def part_costs(config: TransformerConfig, length: int) -> list[float]:
-    """Return the FLOPs per token of each part, forward: the embedding, the blocks, the output. Backward is twice that.
-    """
+    """Return the FLOPs per token of each part, forward: the embedding, the blocks, the output. Backward is twice that."""
     flops = forward_flops(config, length, causal=True)
     block = (flops["attention"] + flops["scores"] + flops["mlp"]) / config.layers
     return [0.0, *[block] * config.layers, flops["output"]]
@@ -94,4 +93,3 @@ class TransformerStage(nn.Module):
             length = model.whole_length(x)
         x = model.run_blocks(x, self.blocks, length)
         return model.logits(x) if self.last else x
-

@@ -42,7 +42,9 @@ def _check_actions(schedule: Schedule) -> None:
         for action in order:
             kind, stage, micro = action
             if kind not in KINDS:
-                raise InvalidSchedule(f"rank {rank}: {kind!r} is not a kind of action; the kinds are {', '.join(KINDS)}")
+                raise InvalidSchedule(
+                    f"rank {rank}: {kind!r} is not a kind of action; the kinds are {', '.join(KINDS)}"
+                )
             if not 0 <= stage < schedule.stages or schedule.rank_of[stage] != rank:
                 held = ", ".join(map(str, schedule.held_by(rank)))
                 raise InvalidSchedule(f"rank {rank}: {action}, but the rank holds stage {held}")
@@ -58,7 +60,9 @@ def _check_passes(schedule: Schedule) -> None:
     for stage, rank in enumerate(schedule.rank_of):
         for micro in range(schedule.micro_batches):
             has = {kind for kind in COMPUTE if Action(kind, stage, micro) in there}
-            wanted = {FORWARD} | (({INPUT, WEIGHT} if has & {INPUT, WEIGHT} else {BACKWARD}) if schedule.trains else set())
+            wanted = {FORWARD} | (
+                ({INPUT, WEIGHT} if has & {INPUT, WEIGHT} else {BACKWARD}) if schedule.trains else set()
+            )
             if missing := [kind for kind in COMPUTE if kind in wanted - has]:
                 raise InvalidSchedule(f"rank {rank}: {Action(missing[0], stage, micro)} is missing")
             if BACKWARD in has and len(has) > 2:
