@@ -32,7 +32,8 @@ ROLES = {
     "parameters": "blue", "gradients": "orange", "optimizer": "green", "buckets": "vermillion", "gathered": "sky",
     "activations": "purple",
     # actions of a rank or a GPU over time
-    "forward": "sky", "backward": "blue", "input gradient": "purple", "weight gradient": "green", "update": "green", "compute": "blue", "waiting": "yellow",
+    "forward": "sky", "backward": "blue", "input gradient": "purple", "weight gradient": "green",
+    "update": "green", "compute": "blue", "waiting": "yellow",
     "communication": "vermillion", "gather": "vermillion", "reduce": "orange", "launch": INK, "operator": _STONE,
     "stalled": "#EDB58F",
     # tensors, tiles and cells

@@ -42,9 +42,7 @@ def _check_actions(schedule: Schedule) -> None:
         for action in order:
             kind, stage, micro = action
             if kind not in KINDS:
-                raise InvalidSchedule(
-                    f"rank {rank}: {kind!r} is not a kind of action; the kinds are {', '.join(KINDS)}"
-                )
+                raise InvalidSchedule(f"rank {rank}: {kind!r} is no kind of action; the kinds are {', '.join(KINDS)}")
             if not 0 <= stage < schedule.stages or schedule.rank_of[stage] != rank:
                 held = ", ".join(map(str, schedule.held_by(rank)))
                 raise InvalidSchedule(f"rank {rank}: {action}, but the rank holds stage {held}")
