@@ -1,0 +1,4 @@
+def unequal_order(times, micro_batches):
+    ### BEGIN SOLUTION
+    return []
+    ### END SOLUTION
