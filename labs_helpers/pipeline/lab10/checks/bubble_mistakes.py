@@ -12,7 +12,12 @@ def right_bubble(schedule: str, p: int, m: int, v: int = 1) -> float:
 
 
 def right_stashes(schedule: str, p: int, m: int, v: int = 1) -> int:
-    return min({"GPipe": m, "1F1B": p, INTERLEAVED: 2 * (p - 1) + (v - 1) * p + 1}[schedule], v * m)
+    return min(_unlimited(schedule, p, m, v), v * m)
+
+
+def _unlimited(schedule: str, p: int, m: int, v: int) -> int:
+    """Return the stashes of rank 0 if there are enough micro-batches."""
+    return {"GPipe": m, "1F1B": p, INTERLEAVED: 2 * (p - 1) + (v - 1) * p + 1}[schedule]
 
 
 def bubbles(schedule: str, p: int, m: int, v: int = 1) -> Iterator[tuple[str, float]]:
@@ -24,7 +29,10 @@ def bubbles(schedule: str, p: int, m: int, v: int = 1) -> Iterator[tuple[str, fl
     yield shrinks, 0.0 if one else right
     yield shrinks, right / 2 if one else right
     yield shrinks, (p - 1) / (2 * m + p - 1) if one else right
-    yield "chunks do not count: with v of them a rank waits for passes that are v times as short", right_bubble("", p, m)
+    yield (
+        "chunks do not count: with v of them a rank waits for passes that are v times as short",
+        right_bubble("", p, m),
+    )
     whole = "the share is divided by the chunks; divide the waiting time, which is also a part of the step"
     yield whole, right_bubble("", p, m) / v
     yield "more chunks make the bubble smaller, not larger", v * (p - 1) / (m + v * (p - 1))
@@ -44,16 +52,22 @@ def stashes(schedule: str, p: int, m: int, v: int = 1) -> Iterator[tuple[str, in
     yield "GPipe and 1F1B are swapped", {"GPipe": min(p, m), "1F1B": m}.get(schedule, right)
     yield "1F1B starts backward passes early: it does not hold a stash of every micro-batch", m if one else right
     yield "GPipe holds a stash of every micro-batch before the first backward pass", right if one or many else min(p, m)
-    yield "there are never more stashes than micro-batches: min(…, micro_batches)", p if one else right
+    fewer = "there may be fewer passes than the warm-up has: min(…, chunks · micro_batches)"
+    yield fewer, p if one else right
+    yield fewer, _unlimited(schedule, p, m, v)
     warm_up = "the warm-up alone: the first pair's forward pass makes one more stash before its backward pass ends one"
-    yield warm_up, min(right_stashes(schedule, p, 10**9, v) - 1, v * m) if one or many else right
-    yield warm_up, min(right_stashes(schedule, p, 10**9, v) - 1, v * m) if many else right
-    yield warm_up, min(right_stashes(schedule, p, 10**9, v) - 1, v * m) if one else right
+    for of_schedule in (one or many, many, one):
+        yield warm_up, min(_unlimited(schedule, p, m, v) - 1, v * m) if of_schedule else right
+    short = "the warm-up of interleaved 1F1B also has (chunks − 1) · ranks forward passes"
+    yield short, min(2 * (p - 1) + 1, v * m) if many else right
     as_1f1b = "interleaved 1F1B holds more stashes than 1F1B, each of a smaller stage: its warm-up is longer"
     yield as_1f1b, min(p, m) if many else right
     yield as_1f1b, min(v * p, v * m) if many else right
-    yield "interleaved 1F1B holds stashes of v m passes at most, not of m", min(right, m) if many else right
+    yield (
+        "a stash belongs to one pass of one stage: interleaved, there are chunks · micro_batches of them",
+        min(right, m) if many else right,
+    )
     yield "this is the last rank's number; rank 0 holds the most", m if schedule == "GPipe" else 1
     all_of_them = "interleaved 1F1B starts backward passes early: it does not hold a stash of every pass"
     yield all_of_them, v * m if many else right
-    yield "the stashes are counted in bytes of whole stages; count passes of single stages", right / v
+    yield "a stash of one of v stages counts as one stash, not as 1 / v", right / v

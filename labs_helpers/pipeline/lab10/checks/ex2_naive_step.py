@@ -23,13 +23,18 @@ from labs_helpers.pipeline.lab10.checks.step_mistakes import (
 )
 from labs_helpers.practice.groups import practice_groups
 
-CASES = (("2 ranks, 2 micro-batches", 2, 2), ("3 ranks, 3 micro-batches", 3, 3), ("4 ranks, 2 micro-batches", 4, 2),
+CASES = (("2 ranks, 3 micro-batches", 2, 3), ("3 ranks, 2 micro-batches", 3, 2), ("4 ranks, 3 micro-batches", 4, 3),
          ("1 rank, 2 micro-batches", 1, 2))  # fmt: skip
 NO_GRADIENT = "the gradient is None: a received activation needs x.requires_grad_() before the stage uses it"
 CUT = "the graph is cut: do not detach the stage's output, and call requires_grad_() before the stage runs"
 ONLY_LAST = "targets are None except on the last rank: only the last rank computes the loss"
 ONLY_FIRST = "inputs are None except on rank 0: the other ranks receive their input"
+STUCK = (
+    "each send needs a receive on the other rank: rank r sends y and then waits for its gradient, while rank r + 1 "
+    "receives y as its x and later sends x.grad"
+)
 ERRORS = (
+    (r"^Truncated", "the two tensors differ in size: send y up and x.grad back, and receive both into this `shape`"),
     (r"'NoneType' object has no attribute 'detach'", NO_GRADIENT),
     (r"^ValueError: (source|to) is -1", "rank 0 has no rank before it"),
     (r"^ValueError: (source|to) is (\d+), not another rank of a group of \2;", "the last rank has no rank after it"),
@@ -49,9 +54,7 @@ def naive_step(student):
     of_loss = Comparison("the loss that the last rank returns", bound=_float32)
     for case, ranks, m in CASES:
         own = [(m, rank, ranks) for rank in range(ranks)]
-        run = on_practice_ranks(
-            case, student, _call, own, ranks=practice_groups, errors=ERRORS, unwaited="a request has no wait()"
-        )
+        run = on_practice_ranks(case, student, _call, own, ranks=practice_groups, errors=ERRORS, stuck=STUCK)
         found, returned = zip(*run.results, strict=True)
         of_grads.expect(case, list(found), gradients(ranks, m), partial(mistakes, ranks, m))
         of_loss.expect(case, _number(case, returned[-1]), mean_loss(ranks, m), partial(losses, ranks, m))

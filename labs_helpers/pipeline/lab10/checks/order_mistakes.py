@@ -87,6 +87,7 @@ OF_1F1B = [
         lambda rank, ranks, m: alternating(rank, m),
     ),
     (FEWER, lambda rank, ranks, m: alternating(ranks - rank - 1, m, cut=False)),
+    (FEWER, lambda rank, ranks, m: _below_0(ranks - rank - 1, m)),
     (NO_END, lambda rank, ranks, m: _without_end(ranks - rank - 1, m)),
     (
         "in a pair the forward pass comes first; here the backward pass does",
@@ -104,6 +105,12 @@ OF_1F1B = [
         lambda rank, ranks, m: alternating(2 * (ranks - rank - 1), m),
     ),
 ]
+
+
+def _below_0(warm_up: int, m: int) -> Order:
+    """Return 1F1B for m ≥ warm_up; else its last backward passes start below 0."""
+    order = alternating(warm_up, m, cut=False)
+    return order[:warm_up] + passes("B", range(min(0, m - warm_up), 0)) + order[warm_up:]
 
 
 def _without_end(warm_up: int, m: int) -> Order:

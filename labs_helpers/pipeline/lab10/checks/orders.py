@@ -97,8 +97,8 @@ def consequence(case: Case, orders: Orders) -> str:
     held, least = peak_stashes(schedule), peak_stashes(right)
     more = [rank for rank in range(len(held)) if held[rank] > least[rank]]
     if more:
-        some = counted(held[more[0]], "stash", "es")
-        return f"In this order: rank {more[0]} holds up to {some}; {least[more[0]]} are enough"
+        rank = more[0]
+        return f"In this order: rank {rank} holds up to {held[rank]} stashes at a time instead of {least[rank]}"
     seconds, fewest = (simulate(some, Times()).seconds for some in (schedule, right))
     if seconds > fewest:
         return f"In this order: the step takes {seconds:g} forward passes of time instead of {fewest:g}"

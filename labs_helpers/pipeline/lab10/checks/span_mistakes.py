@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, combinations, pairwise
+from operator import itemgetter
 
 Spans = list[tuple[int, int]]
 Costs = Sequence[float]
+Worst = Callable[[Sequence[float]], float]  # of the costs of the stages
 
 
 def spans_of(cuts: Sequence[int], count: int) -> Spans:
@@ -18,15 +22,63 @@ def stage_costs(costs: Costs, spans: Spans) -> list[float]:
     return [sum(costs[start:stop]) for start, stop in spans]
 
 
-def best(costs: Costs, stages: int, worst: Callable[[list[float]], float] = max) -> Spans:
+def best(costs: Costs, stages: int, worst: Worst = max) -> Spans:
     """Return the cut with the smallest worst(costs of the stages), the first one of several."""
     count = len(costs)
     cuts = (spans_of(cut, count) for cut in combinations(range(1, count), stages - 1))
     return min(cuts, key=lambda spans: worst(stage_costs(costs, spans)))
 
 
-def _square(costs: list[float]) -> float:
+@dataclass(frozen=True)
+class Optimum:
+    """All cuts with the smallest worst(costs of the stages), as one answer: several may be equally good."""
+
+    costs: Costs
+    stages: int
+    worst: Worst = max
+
+    @cached_property
+    def spans(self) -> Spans:
+        return best(self.costs, self.stages, self.worst)
+
+    @property
+    def least(self) -> float:
+        return self.worst(stage_costs(self.costs, self.spans))
+
+    def accepts(self, spans: Spans) -> bool:
+        return not self.fault(spans) and self.worst(stage_costs(self.costs, spans)) <= self.least
+
+    def fault(self, spans: Spans) -> str:
+        """Return why the spans do not cut the parts into stages, or ''."""
+        count, after = len(self.costs), 0
+        if len(spans) != self.stages:
+            return f"there are {len(spans)} spans for {self.stages} stages"
+        for number, (start, stop) in enumerate(spans):
+            if start >= stop:
+                return f"stage {number} holds no part"
+            if start != after:
+                return f"stage {number} starts at part {start}, but should start at part {after}"
+            after = stop
+        return "" if after == count else f"the last stage stops at {after}, but there are {count} parts"
+
+
+def same(found: Spans | Optimum, other: Spans | Optimum) -> bool:
+    """Tell whether two answers agree; an `Optimum` agrees with each of its cuts."""
+    if isinstance(other, Optimum):
+        return other.accepts(found.spans if isinstance(found, Optimum) else found)
+    return found.accepts(other) if isinstance(found, Optimum) else found == other
+
+
+def _least_squares(costs: Sequence[float]) -> float:
     return sum(cost * cost for cost in costs)
+
+
+def _least_difference(costs: Sequence[float]) -> float:
+    return max(costs) - min(costs)
+
+
+def _largest_minimum(costs: Sequence[float]) -> float:
+    return -min(costs)
 
 
 def _equal_parts(costs: Costs, stages: int, larger_first: bool) -> Spans:
@@ -107,19 +159,19 @@ MISTAKES = [
     (FROM_1, lambda costs, stages: [(start + 1, stop + 1) for start, stop in best(costs, stages)]),
     (
         "the cut makes the cheapest stage as expensive as possible; the most expensive one decides",
-        lambda costs, stages: best(costs, stages, lambda some: -min(some)),
+        lambda costs, stages: Optimum(costs, stages, _largest_minimum),
     ),
     (
         "the cut minimizes the difference between stages; only the most expensive one decides",
-        lambda costs, stages: best(costs, stages, lambda some: max(some) - min(some)),
+        lambda costs, stages: Optimum(costs, stages, _least_difference),
     ),
     (
         "the cut minimizes the sum of squares; only the most expensive stage decides",
-        lambda costs, stages: best(costs, stages, _square),
+        lambda costs, stages: Optimum(costs, stages, _least_squares),
     ),
     ("the parts are sorted by cost; they have to keep their order", _ordered),
     (
         "the cut minimizes the cost of the last stage alone",
-        lambda costs, stages: best(costs, stages, lambda some: some[-1]),
+        lambda costs, stages: Optimum(costs, stages, itemgetter(-1)),
     ),
 ]

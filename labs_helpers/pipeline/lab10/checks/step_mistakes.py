@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 WIDTH, TOKENS, CLASSES = 3, 4, 5
 SHAPE = (TOKENS, WIDTH)  # of the activations between stages
-Backward = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+Backward = Callable[[Tensor, Tensor], Tensor]
 
 
 def stage_of(rank: int, ranks: int) -> nn.Module:
@@ -39,15 +39,15 @@ def grads_of(stage: nn.Module) -> Tensor:
     return torch.cat([p.grad.flatten() for p in stage.parameters()])
 
 
-def _keep(rank: int, x: Tensor, y: Tensor, dy: Tensor) -> Tensor:
+def _keep(x: Tensor, dy: Tensor) -> Tensor:
     return x.grad
 
 
 def each(ranks: int, m: int, sends: Backward = _keep) -> list[list[Tensor]]:
     """Return [rank][micro-batch] → the gradients of this micro-batch's loss.
 
-    sends(rank, x, y, dy): the gradient that a rank sends to the rank before it. x: its input, whose .grad is computed;
-    y: its output; dy: the gradient of y.
+    sends(x, dy): what a rank sends to the rank before it. x: its input, whose .grad is computed; dy: the gradient of
+    its output.
     """
     stages, found = [stage_of(rank, ranks) for rank in range(ranks)], [[] for _ in range(ranks)]
     for tokens, target in zip(*batch(m), strict=True):
@@ -62,9 +62,7 @@ def each(ranks: int, m: int, sends: Backward = _keep) -> list[list[Tensor]]:
             stages[rank].zero_grad()
             ys[rank].backward(dy)
             found[rank].append(grads_of(stages[rank]))
-            dy = sends(rank, xs[rank], ys[rank].detach(), dy) if rank else dy
-            if rank and dy.shape != SHAPE:
-                dy = xs[rank].grad
+            dy = sends(xs[rank], dy) if rank else dy
     return found
 
 
@@ -86,24 +84,20 @@ def mistakes(ranks: int, m: int) -> Iterator[tuple[str, list[Tensor]]]:
     yield "divided by the number of ranks, in addition", [mean(some) / ranks for some in right]
     once = "every rank divides by the number of micro-batches; the gradient that it receives is already divided"
     yield once, [mean(some) / m ** (ranks - 1 - rank) for rank, some in enumerate(right)]
-    yield "each micro-batch's gradients replace the last one's: backward adds them, so do not clear .grad", [
-        some[-1] / m for some in right
-    ]
+    yield (
+        "each micro-batch's gradients replace the last one's: backward adds them, so do not clear .grad",
+        [some[-1] / m for some in right],
+    )
     yield "only the last micro-batch counts", [some[-1] for some in right]
     yield "only the first micro-batch counts", [some[0] / m for some in right]
     yield (
         "a rank passes on the gradient that it received, which is that of its output; send x.grad",
-        [mean(some) for some in each(ranks, m, lambda rank, x, y, dy: dy)],
+        [mean(some) for some in each(ranks, m, lambda x, dy: dy if dy.shape == SHAPE else x.grad)],
     )
     yield (
         "a rank sends its input back instead of the input's gradient, x.grad",
         [sum(some) if rank < ranks - 1 else mean(some) for rank, some in enumerate(each(ranks, m, _input))],
     )
-    yield (
-        "a rank sends its output back instead of its input's gradient, x.grad",
-        [sum(some) if rank < ranks - 1 else mean(some) for rank, some in enumerate(each(ranks, m, _output))],
-    )
-    yield "a rank adds its gradients twice: it calls backward twice per micro-batch", [2 * mean(some) for some in right]
     yield (
         "a gradient of ones is used instead of the one that the next rank sends: y.backward(gradient)",
         [sum(some) if rank < ranks - 1 else mean(some) for rank, some in enumerate(each(ranks, m, _ones))],
@@ -129,13 +123,9 @@ def losses(ranks: int, m: int) -> Iterator[tuple[str, Tensor]]:
     yield "the losses are not added: the total stays 0", torch.zeros(())
 
 
-def _input(rank: int, x: Tensor, y: Tensor, dy: Tensor) -> Tensor:
+def _input(x: Tensor, dy: Tensor) -> Tensor:
     return x.detach()
 
 
-def _output(rank: int, x: Tensor, y: Tensor, dy: Tensor) -> Tensor:
-    return y
-
-
-def _ones(rank: int, x: Tensor, y: Tensor, dy: Tensor) -> Tensor:
+def _ones(x: Tensor, dy: Tensor) -> Tensor:
     return torch.ones_like(x)

@@ -1,0 +1,31 @@
+"""Plant each mistake that the checks of lab 10 list, as an answer."""
+
+from labs_helpers.pipeline.lab10 import checks as check
+from labs_helpers.pipeline.lab10.checks import bubble_mistakes, order_mistakes, span_mistakes
+from tests.planted import PlantedLists, by_number
+
+
+def with_right_stashes(bubble):
+    return lambda *given: (bubble(*given), bubble_mistakes.right_stashes(*given))
+
+
+def with_right_bubble(stashes):
+    return lambda *given: (bubble_mistakes.right_bubble(*given), stashes(*given))
+
+
+def cut(mistake):
+    return lambda *given: getattr(made := mistake(*given), "spans", made)
+
+
+def as_it_is(answer):
+    return answer
+
+
+class TestLab10(PlantedLists):
+    LISTS = (
+        (check.stage_spans, span_mistakes.MISTAKES, cut),
+        (check.gpipe_order, order_mistakes.OF_GPIPE, as_it_is),
+        (check.one_f_one_b_order, order_mistakes.OF_1F1B, as_it_is),
+        (check.bubble_and_stashes, by_number(bubble_mistakes.bubbles, "GPipe", 4, 8), with_right_stashes),
+        (check.bubble_and_stashes, by_number(bubble_mistakes.stashes, "GPipe", 4, 8), with_right_bubble),
+    )
