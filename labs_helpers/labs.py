@@ -180,7 +180,7 @@ LABS = (
         "10_pipeline_parallelism.ipynb",
         "labs_helpers.pipeline.lab10",
         minutes=290,
-        hardware=TWO_CORES,
+        hardware="two CPU cores",
         needs=("07", "08"),
         transfer="tests.pipeline.lab10.exercises.ex9_unequal_order",
     ),

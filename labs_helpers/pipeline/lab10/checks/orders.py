@@ -12,8 +12,8 @@ from typing import Any
 
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.pure_functions import Case
+from labs_helpers.pipeline.lab10.own_schedule import as_schedule
 from labs_helpers.pipeline.messages import complete
-from labs_helpers.pipeline.schedule import Action, Schedule
 from labs_helpers.pipeline.simulate import Times, simulate
 from labs_helpers.pipeline.validate import InvalidSchedule, check, peak_stashes
 
@@ -54,15 +54,6 @@ def case(right: Callable, ranks: int, micro_batches: int, *chunks: int) -> Case:
     name = f"{counted(ranks, 'rank')}, {some}{of_chunks}"
     line = f"{name}: bubble {simulate(schedule).bubble_share:.0%}, at most {stashes} stashes"
     return Case(name, arguments, orders, line)
-
-
-def as_schedule(orders: Orders, ranks: int, micro_batches: int, chunks: int = 1) -> Schedule:
-    """Return orders as a schedule: rank r's chunk c is stage c · ranks + r."""
-    named = [
-        [Action(kind, sum(chunk) * ranks + rank, micro) for kind, *chunk, micro in order]
-        for rank, order in enumerate(orders)
-    ]
-    return Schedule.of("your order", named, micro_batches, chunks)
 
 
 def told(case: Case, orders: Orders) -> tuple[str, str, str]:
