@@ -58,9 +58,8 @@ def _check_passes(schedule: Schedule) -> None:
     for stage, rank in enumerate(schedule.rank_of):
         for micro in range(schedule.micro_batches):
             has = {kind for kind in COMPUTE if Action(kind, stage, micro) in there}
-            wanted = {FORWARD} | (
-                ({INPUT, WEIGHT} if has & {INPUT, WEIGHT} else {BACKWARD}) if schedule.trains else set()
-            )
+            backward = {INPUT, WEIGHT} if has & {INPUT, WEIGHT} else {BACKWARD}
+            wanted = {FORWARD} | (backward if schedule.trains else set())
             if missing := [kind for kind in COMPUTE if kind in wanted - has]:
                 raise InvalidSchedule(f"rank {rank}: {Action(missing[0], stage, micro)} is missing")
             if BACKWARD in has and len(has) > 2:
