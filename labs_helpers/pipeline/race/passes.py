@@ -22,13 +22,16 @@ REPEATS = 7
 
 @dataclass(frozen=True)
 class Passes:
-    """One stage's passes: seconds, and bytes. stash: what F keeps. split: what I keeps of it, with the gradients that W
-    needs. extra: what B (or I) needs besides, at most. held: parameters and gradients."""
+    """One stage's passes: seconds, and bytes.
+
+    stash: what F keeps. split: what is left of it after I, with the gradients that W needs. peak: the most that each
+    pass allocates beyond what was there before. held: parameters and gradients.
+    """
 
     seconds: dict[str, float]
     stash: int
     split: int
-    extra: int
+    peak: dict[str, int]
     held: int
 
 
@@ -72,15 +75,18 @@ def measure_stage(work: Work, cut: str, stages: int, number: int) -> Passes:
         forward()
         backward()
     held = sum(2 * p.nbytes for p in holder.parameters())
-    stash, _ = sized(forward)
-    left, extra = sized(input)
-    weight()
+    peak: dict[str, int] = {}
+    stash, peak[FORWARD] = sized(forward)
+    _, peak[BACKWARD] = sized(backward)
+    forward()
+    left, peak[INPUT] = sized(input)
+    _, peak[WEIGHT] = sized(weight)
     times: dict[str, list[float]] = {}
     both = ((FORWARD, forward), (BACKWARD, backward), (FORWARD, forward), (INPUT, input), (WEIGHT, weight))
     for _ in range(REPEATS):
         for kind, function in both:
             times.setdefault(kind, []).append(clock(function, device)[1])
-    return Passes({kind: median(taken) for kind, taken in times.items()}, stash, stash + left, max(0, extra), held)
+    return Passes({kind: median(taken) for kind, taken in times.items()}, stash, stash + left, peak, held)
 
 
 def message_seconds(work: Work) -> float:
@@ -98,7 +104,8 @@ def message_seconds(work: Work) -> float:
 
     round_trip()
     ranks = TorchRanks(group.group)
-    return median(clock(round_trip, work.setting.device, ranks)[1] for _ in range(REPEATS)) / 2
+    found = median(clock(round_trip, work.setting.device, ranks)[1] for _ in range(REPEATS)) / 2
+    return max(ranks.gather(found))
 
 
 def times_of(passes: list[Passes], transfer: float) -> Times:
@@ -116,9 +123,9 @@ def predicted_peaks(schedule: Schedule, passes: list[Passes]) -> list[int]:
         held = peak = sum(passes[stage].held for stage in schedule.held_by(rank))
         for kind, stage, _ in order:
             one = passes[stage]
-            held += one.stash if kind == FORWARD else one.split - one.stash if kind == INPUT else 0
-            peak = max(peak, held + (one.extra if kind in (BACKWARD, INPUT) else 0))
-            held -= one.stash if kind == BACKWARD else one.split if kind == WEIGHT else 0
+            peak = max(peak, held + one.peak[kind])
+            change = {FORWARD: one.stash, BACKWARD: -one.stash, INPUT: one.split - one.stash, WEIGHT: -one.split}
+            held += change[kind]
         peaks.append(peak)
     return peaks
 
