@@ -91,16 +91,17 @@ def measure_stage(work: Work, cut: str, stages: int, number: int) -> Passes:
 
 def message_seconds(work: Work) -> float:
     """Return the time of one activation from rank 0 to rank 1, half a round trip. Every rank calls this."""
-    group, twin = work.group, work.group.twin()
+    group = work.group
+    group.open_channels([(0, 1), (1, 0)])
     x = torch.zeros(work.shape, dtype=work.setting.dtype, device=work.setting.device)
 
     def round_trip() -> None:
-        for there, source in ((0, 1), (1, 0)) if group.size > 1 else ():
-            channel = group if there == 0 else twin
-            if group.rank == there:
-                channel.send(x, source)
-            elif group.rank == source:
-                channel.receive(x, there)
+        if group.rank == 0:
+            group.send(x, 1)
+            group.receive(x, 1)
+        elif group.rank == 1:
+            group.receive(x, 0)
+            group.send(x, 0)
 
     round_trip()
     ranks = TorchRanks(group.group)
