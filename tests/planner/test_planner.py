@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from labs_helpers.data_parallel.planner.__main__ import main
-from labs_helpers.data_parallel.planner.accounting import GB, STAGES, states, total
-from labs_helpers.data_parallel.planner.choice import AS_FAST, gpus_needed
-from labs_helpers.data_parallel.planner.cluster import Cluster
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.plan import COLUMNS, PARTS, plan
-from labs_helpers.data_parallel.planner.strategies import Training, evaluate, strategies
-from labs_helpers.data_parallel.planner.volume import bytes_sent, step_volume
+from labs_helpers.planner.__main__ import main
+from labs_helpers.planner.accounting import GB, STAGES, states, total
+from labs_helpers.planner.choice import AS_FAST, gpus_needed
+from labs_helpers.planner.cluster import Cluster
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.plan import COLUMNS, PARTS, plan
+from labs_helpers.planner.strategies import Training, evaluate, strategies
+from labs_helpers.planner.volume import bytes_sent, step_volume
 from labs_helpers.tensor_parallel import traffic
 from labs_helpers.transformer import SIZES
 

@@ -1,6 +1,6 @@
 """Plan the training of a model on a number of GPUs: memory, traffic, and time of each strategy, and the best choice.
 
-    python -m labs_helpers.data_parallel.planner --parameters 7e9 --gpus 8 --gpu H100 --batch 4 --length 2048
+    python -m labs_helpers.planner --parameters 7e9 --gpus 8 --gpu H100 --batch 4 --length 2048
 
 Memory and traffic follow from formulas. Times are predictions from a datasheet, an assumed efficiency, and an α and β
 per link. Use them to compare strategies, and measure before you believe them.
@@ -12,15 +12,15 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from labs_helpers.data_parallel.planner.accounting import DEFAULT, GB, LAYOUTS
-from labs_helpers.data_parallel.planner.cluster import ALPHA_BETWEEN, ALPHA_INSIDE, Cluster
-from labs_helpers.data_parallel.planner.memory import MEGABYTE, Buffers
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.plan import LEGEND, describe, plan
-from labs_helpers.data_parallel.planner.step_time import CONTENTION
-from labs_helpers.data_parallel.planner.strategies import EFFICIENCY, Training
 from labs_helpers.launch import program
 from labs_helpers.measure.datasheet import DATASHEET
+from labs_helpers.planner.accounting import DEFAULT, GB, LAYOUTS
+from labs_helpers.planner.cluster import ALPHA_BETWEEN, ALPHA_INSIDE, Cluster
+from labs_helpers.planner.memory import MEGABYTE, Buffers
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.plan import LEGEND, describe, plan
+from labs_helpers.planner.step_time import CONTENTION
+from labs_helpers.planner.strategies import EFFICIENCY, Training
 from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.attentions import ATTENTIONS
 
@@ -37,9 +37,7 @@ def positive(text: str) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = program.Parser(
-        prog="python -m labs_helpers.data_parallel.planner", description=(__doc__ or "").splitlines()[0]
-    )
+    parser = program.Parser(prog="python -m labs_helpers.planner", description=(__doc__ or "").splitlines()[0])
     model = parser.add_mutually_exclusive_group(required=True)
     model.add_argument(
         "--parameters", type=float, metavar="7e9", help="number of parameters; the model's shape is then assumed"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from labs_helpers.data_parallel.planner.accounting import DEFAULT, LAYOUTS, Part, states, total
-from labs_helpers.data_parallel.planner.model_size import Model
+from labs_helpers.planner.accounting import DEFAULT, LAYOUTS, Part, states, total
+from labs_helpers.planner.model_size import Model
 from labs_helpers.transformer.counts import saved_activations
 
 MEGABYTE = 2**20
