@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from labs_helpers.launch import program
 from labs_helpers.measure.datasheet import DATASHEET
@@ -27,19 +26,12 @@ from labs_helpers.planner.layout import PRODUCTS, Run
 from labs_helpers.planner.memory import MEGABYTE, Buffers
 from labs_helpers.planner.model_size import Model
 from labs_helpers.planner.plan import LEGEND, describe, plan
+from labs_helpers.planner.report import FITTED, show, show_ranking
 from labs_helpers.planner.search import find_layouts
 from labs_helpers.planner.step_time import CONTENTION
 from labs_helpers.planner.strategies import EFFICIENCY, Training
 from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.attentions import ATTENTIONS
-
-if TYPE_CHECKING:
-    import pandas
-
-FITTED = """
-The planner's only fitted constant, the fraction of the peak that large matrix products reach, comes from GPT 145.6B and
-from Llama 3 on 8,192 GPUs. place, of: the published grid in the planner's ranking of those that fit. GB: predicted
-memory of the published layout. published.py gives the sources and what they leave open."""
 
 
 def positive(text: str) -> int:
@@ -54,8 +46,7 @@ class ShowPublished(argparse.Action):
     """Print the comparison with published runs and exit, as --help does."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(show(published.compare()))
-        print(FITTED)
+        print(f"{show(published.compare())}\n\n{FITTED}")
         parser.exit()
 
 
@@ -106,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = make_parser()
     given = parser.parse_args(arguments)
     try:
-        model = Model.of(given.parameters if given.size is None else SIZES[given.size])
+        # Pipelines need a number of layers that many numbers divide.
+        multiple = 1 if given.global_batch is None else 8
+        model = Model.of(given.parameters if given.size is None else SIZES[given.size], multiple)
         cluster = Cluster.of(
             given.gpu,
             given.gpus,
@@ -116,7 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             given.alpha_inside / 1e6,
             given.alpha_between / 1e6,
         )
-        said = compare_strategies(given, model, cluster) if given.global_batch is None else rank(given, model, cluster)
+        answer = compare_strategies if given.global_batch is None else rank_layouts
+        said = answer(given, model, cluster)
     except ValueError as error:
         parser.error(str(error))
     print(said)
@@ -134,7 +128,7 @@ def compare_strategies(given: argparse.Namespace, model: Model, cluster: Cluster
     return "\n".join([f"{describe(found)}\n\n{show(found.table())}\n", *impossible, *formulas, found.reason])
 
 
-def rank(given: argparse.Namespace, model: Model, cluster: Cluster) -> str:
+def rank_layouts(given: argparse.Namespace, model: Model, cluster: Cluster) -> str:
     """Return the text on the best layouts for a global batch, and on the rejected ones.
 
     Raise ValueError for options that only make sense with a batch per GPU.
@@ -151,32 +145,7 @@ def rank(given: argparse.Namespace, model: Model, cluster: Cluster) -> str:
         efficiency=PRODUCTS if given.efficiency is None else given.efficiency,
         contention=given.contention,
     )
-    found = find_layouts(run, cluster, given.cp)
-    lines = [str(model), f"{run.batch} × {run.length} tokens per step, {run.states}", str(cluster), ""]
-    if found.best is None:
-        lines.append("No layout fits.")
-    else:
-        lines.append(show(found.table(given.top)))
-        if given.formulas:
-            lines += ["", f"Memory of {found.best.layout}:"]
-            lines += [f"{part.bytes / GB:8.3f} GB  {part.name}: {part.formula}" for part in found.best.parts]
-    if found.rejected:
-        lines += [
-            "",
-            f"Rejected: {len(found.rejected):,} of {len(found.candidates) + len(found.rejected):,} grids",
-            *found.reasons(),
-        ]
-    return "\n".join(lines)
-
-
-def show(table: pandas.DataFrame) -> str:
-    """Format a table of `Plan` as the command prints it."""
-    digits = {"step ms": "{:,.1f}", "exposed ms": "{:,.1f}", "tokens/s": "{:,.0f}", "GB": "{:,.1f}"}
-    digits |= dict.fromkeys(("bubble", "exposed", "MFU"), "{:.1%}") | dict.fromkeys(
-        ("published s", "predicted s", "ratio"), "{:.2f}"
-    )
-    formats = {name: digits.get(name, "{:,.3f}").format for name in table if table[name].dtype == float}
-    return table.to_string(formatters=formats, na_rep="–")
+    return show_ranking(find_layouts(run, cluster, given.cp), given.top, given.formulas)
 
 
 if __name__ == "__main__":

@@ -71,6 +71,8 @@ class Run:
             raise ValueError(f"efficiency is {self.efficiency}; it must be above 0 and at most 1")
         expect_known("states", self.states, LAYOUTS)
         expect_known("attention", self.attention, ATTENTIONS)
+        if not self.stages or not self.checkpoint:
+            raise ValueError("stages and checkpoint must each allow at least one choice")
         for stage in self.stages:
             expect_known("stage", stage, STAGES)
 

@@ -1,9 +1,9 @@
 """The part of a model that one pipeline rank holds, and the activations that it keeps.
 
 Bytes of activations per block follow Korthikanti et al., "Reducing activation recomputation in large transformer
-models", 2022, for kernels that keep 16-bit tensors, without dropout: each of B · L · W elements takes 8 bytes for both
-norms and their outputs, which sequence parallelism splits, and for GPT's shape 24 more, which tensor parallelism
-splits. `memory.activations` counts this course's own model instead, whose norms keep float32.
+models", 2022, for kernels that keep 16-bit tensors: each of the B · L · W elements takes 8 bytes for both norms and
+their outputs, which sequence parallelism splits, and in GPT's shape 24 more, which tensor parallelism splits. The masks
+of dropout count only in plain attention. `memory.activations` counts this course's own model, whose norms keep float32.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ SCORE_BYTES = 5  # per element of the L × L scores: the softmax's output, dropo
 class PipelineRank(NamedTuple):
     """One pipeline rank. model: its layers, with the parameters of embedding and head where the rank holds them."""
 
-    index: int
     layers: int
     head: bool
     in_flight: float  # micro-batches
@@ -48,7 +47,7 @@ def pipeline_ranks(run: Run, layout: Layout) -> list[PipelineRank]:
             shape = replace(model.shape, layers=max(1, layers[index]))
             model = Model(layers[index] * block + outside, shape)
         kept = in_flight(m, p, layout.chunks, index)
-        found.append(PipelineRank(index, layers[index], index == p - 1, kept, model))
+        found.append(PipelineRank(layers[index], index == p - 1, kept, model))
     return found
 
 

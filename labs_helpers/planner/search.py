@@ -6,7 +6,7 @@ found.best, found.table(5), found.reasons(), found.at(dp=16, tp=8, pp=8)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +28,7 @@ class Rejected(NamedTuple):
     grid: Layout
     kind: str
     reason: str
+    memory: float = 0.0  # bytes that its smallest layout needs, if it fails at memory
 
 
 class Ranking(NamedTuple):
@@ -77,11 +78,16 @@ class Ranking(NamedTuple):
         return pandas.DataFrame.from_dict(rows, orient="index").rename_axis("layout")
 
     def reasons(self) -> list[str]:
-        """Return one line per kind of rejection: the number of grids, and an example."""
+        """Return one line per kind of rejection: the number of grids, and the one that needs the least memory."""
         kinds: dict[str, list[Rejected]] = {}
         for one in self.rejected:
             kinds.setdefault(one.kind, []).append(one)
-        return [f"{len(ones):,} by {kind}, such as {ones[0].grid}: {ones[0].reason}" for kind, ones in kinds.items()]
+        lines = []
+        for kind, ones in kinds.items():
+            one = min(ones, key=lambda each: each.memory)
+            grids = "grid" if len(ones) == 1 else "grids"
+            lines.append(f"{len(ones):,} {grids} ({kind}), such as {one.grid}: {one.reason}")
+        return lines
 
 
 def find_layouts(run: Run, cluster: Cluster, cp: int = 1) -> Ranking:
@@ -110,12 +116,14 @@ def _grids(cluster: Cluster, cp: int) -> Iterator[Layout]:
 
 def _best_of(run: Run, cluster: Cluster, grid: Layout) -> Candidate | Rejected:
     """Return the fastest layout of a grid that fits, or why there is none."""
+    stages = [stage for stage in run.stages if grid.pp == 1 or stage in BESIDE_A_PIPELINE] or run.stages[:1]
     # Sequence parallelism saves memory and sends as much.
-    grid = grid._replace(sequence_parallel=run.sequence_parallel and grid.tp > 1)
+    grid = grid._replace(stage=stages[0], sequence_parallel=run.sequence_parallel and grid.tp > 1)
     if found := obstacle(run, cluster, grid):  # one chunk and one sequence divide whatever more of them divide
         return Rejected(grid, *found)
-    fitting, too_large = [], []
-    for layout in _layouts(run, cluster, grid):
+    fitting: list[Candidate] = []
+    too_large: list[Candidate] = []
+    for layout in _layouts(run, cluster, grid, stages):
         for checkpoint in sorted(run.checkpoint):
             one = evaluate(run, cluster, layout._replace(checkpoint=checkpoint))
             (fitting if one.fits else too_large).append(one)
@@ -123,12 +131,12 @@ def _best_of(run: Run, cluster: Cluster, grid: Layout) -> Candidate | Rejected:
                 break  # checkpoints would only add time
     if fitting:
         return min(fitting, key=lambda one: one.time.step)
-    return Rejected(grid, "memory", _too_large(min(too_large, key=lambda one: one.memory)))
+    least = min(too_large, key=lambda one: one.memory)
+    return Rejected(grid, "memory", _too_large(least), least.memory)
 
 
-def _layouts(run: Run, cluster: Cluster, grid: Layout) -> Iterator[Layout]:
+def _layouts(run: Run, cluster: Cluster, grid: Layout, stages: Sequence[str]) -> Iterator[Layout]:
     """Yield the possible layouts of a grid, without checkpoints."""
-    stages = [stage for stage in run.stages if grid.pp == 1 or stage in BESIDE_A_PIPELINE]
     most = run.model.shape.layers // grid.pp + 1 if grid.pp > 1 else 1
     for micro_batch, chunks in product(MICRO_BATCHES, range(1, most + 1)):
         layout = grid._replace(micro_batch=micro_batch, chunks=chunks)
@@ -140,8 +148,8 @@ def _layouts(run: Run, cluster: Cluster, grid: Layout) -> Iterator[Layout]:
 def _too_large(one: Candidate) -> str:
     part = max(one.parts, key=lambda each: each.bytes)
     return (
-        f"needs at least {one.memory / GB:,.0f} GB of a GPU's {one.capacity / GB:.0f} GB, {part.bytes / GB:,.0f} GB of "
-        f"them for {part.name}"
+        f"needs at least {one.memory / GB:,.1f} GB per GPU ({part.name}: {part.bytes / GB:,.1f} GB), but a GPU has "
+        f"{one.capacity / GB:.0f} GB"
     )
 
 
