@@ -92,11 +92,11 @@ def test_gpt_3_fits_as_16_by_8_by_8_on_1024_gpus_but_smaller_tensor_groups_are_f
     found = find_layouts(Run(GPT3, 1536), Cluster.of("H100", 1024))
     recipe = found.at(16, 8, 8)
     assert recipe.layout.stage == "ZeRO-1" and not recipe.layout.checkpoint
-    assert recipe.memory == pytest.approx(54.8e9, rel=0.01) and recipe.time.step == pytest.approx(7.56, rel=0.02)
+    assert recipe.memory == pytest.approx(54.8e9, rel=0.01) and recipe.time.step == pytest.approx(7.31, rel=0.02)
     assert grid(found.best) == (32, 4, 8)
     assert 1.05 < recipe.time.step / found.best.time.step < 1.15
     plain = evaluate(found.run, found.cluster, Layout(16, 8, 8))  # DDP, 1F1B, no sequence parallelism: it fits, too
-    assert plain.fits and plain.time.bubble_share == pytest.approx(0.057, abs=0.003)
+    assert plain.fits and plain.time.bubble_share == pytest.approx(7 / (96 + 7), abs=0.003)
 
 
 def test_70b_on_64_gpus_needs_its_optimizer_sharded_and_makes_a_thousand_tokens_per_second():
