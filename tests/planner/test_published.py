@@ -59,6 +59,24 @@ def test_the_paper_counts_the_flops_that_we_do():
     assert published()[10].seconds == pytest.approx(12.02, rel=0.01)
 
 
+def test_what_the_assumptions_on_llama_3_change():
+    for one in published()[10:]:
+        ratios = {v: seconds(one, v) / one.seconds for v in (1, 4, 8)}
+        assert ratios[1] > 1.2 > ratios[4] > ratios[8] > 0.8
+    flops = [one.run.model.flops_per_token(one.run.length, causal=False) for one in published()[10:]]
+    more = [
+        all_scores * one.run.batch * one.run.length / one.flops
+        for all_scores, one in zip(flops, published()[10:], strict=True)
+    ]
+    assert more == pytest.approx([1.04, 1.04, 1.40], abs=0.005)
+    last = published()[12]
+    assert seconds(last, 8) / (last.seconds * more[2]) < 0.8
+
+
+def seconds(one, chunks):
+    return evaluate(one.run, one.cluster, one.layout._replace(chunks=chunks)).time.step
+
+
 def test_the_assumed_layouts_fit_except_llama_s_without_recomputation():
     """Llama 3 frees tensors early and tunes the number of micro-batches in flight; the planner does not know either."""
     fits = [evaluate(one.run, one.cluster, one.layout).fits for one in published()]
