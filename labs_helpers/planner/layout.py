@@ -19,10 +19,11 @@ PRODUCTS = 0.67
 
 
 class Layout(NamedTuple):
-    """dp × cp × tp × pp ranks, numbered with tp fastest, then cp, dp and pp.
+    """The number of ranks along each dimension, and what each rank does with its part of the model.
 
-    Groups that send the most thereby share a node: tensor parallelism's activations, then gradients; a pipeline's
-    messages are the smallest. stage: ZeRO's stage over the dp · cp ranks, which share all weights of their part.
+    Ranks are numbered with tp fastest, then cp, dp and pp. Tensor-parallel groups, which send most, therefore share a
+    node, and pipeline ranks, which send least, are on different ones. stage: of ZeRO, among the dp · cp ranks that
+    hold the same part of the model.
     """
 
     dp: int

@@ -14,7 +14,7 @@ BESIDE_A_PIPELINE = ("DDP", "ZeRO-1")  # higher stages would reduce gradients or
 
 
 class Obstacle(NamedTuple):
-    """kind: what the layout does not divide or leaves. reason: the same with numbers."""
+    """Why a layout is impossible. kind: one word to sum up by, such as "batch" or "layers". reason: with numbers."""
 
     kind: str
     reason: str

@@ -67,7 +67,8 @@ LLAMA = (
     (16384, 8, 16, 16, 8, 131072, 16, 380),
 )
 LLAMA_405B = TransformerConfig(128_256, layers=126, width=16384, heads=128, hidden=53248, kv_heads=8, tied=False)
-NODE_A100, NODE_H100 = 8 * 25e9, 8 * 50e9  # bytes/s of a node's cable, by the ports' line rate
+# bytes/s of a node's ports. As inside a node, messages are assumed to reach LINK_SHARE of them.
+NODE_A100, NODE_H100 = 8 * 25e9, 8 * 50e9
 
 
 def gpt(layers: int, width: int, heads: int, vocabulary: int = 51_200) -> TransformerConfig:
