@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labs_helpers.communication.silent import SilentCommunication
-from labs_helpers.data_parallel.planner.accounting import STAGES, total
-from labs_helpers.data_parallel.planner.memory import MEGABYTE, Buffers, activations, peak, step_memory
-from labs_helpers.data_parallel.planner.model_size import Model, llama_like
 from labs_helpers.measure.peak_memory import peak_memory
+from labs_helpers.planner.accounting import STAGES, total
+from labs_helpers.planner.memory import MEGABYTE, Buffers, activations, peak, step_memory
+from labs_helpers.planner.model_size import Model, llama_like
 from labs_helpers.tensor_parallel import ParallelTransformer
 from labs_helpers.transformer import SIZES, Transformer, counts
 from labs_helpers.transformer.attentions import ATTENTIONS

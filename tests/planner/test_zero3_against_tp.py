@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.data_parallel.planner.cluster import Cluster
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.volume import bytes_sent, step_volume
-from labs_helpers.data_parallel.planner.zero3_against_tp import compare, crossing, table
+from labs_helpers.planner.cluster import Cluster
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.volume import bytes_sent, step_volume
+from labs_helpers.planner.zero3_against_tp import compare, crossing, table
 from labs_helpers.tensor_parallel import traffic
 from labs_helpers.transformer import SIZES
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from labs_helpers.data_parallel.planner.accounting import GB, LAYOUTS
-from labs_helpers.data_parallel.planner.choice import choose
-from labs_helpers.data_parallel.planner.cluster import Cluster
-from labs_helpers.data_parallel.planner.strategies import Row, Training, evaluate, strategies
+from labs_helpers.planner.accounting import GB, LAYOUTS
+from labs_helpers.planner.choice import choose
+from labs_helpers.planner.cluster import Cluster
+from labs_helpers.planner.strategies import Row, Training, evaluate, strategies
 
 if TYPE_CHECKING:
     import pandas

@@ -5,9 +5,9 @@ There are n nodes with g ranks each. Links inside a node are fast; the ranks of 
 
 from __future__ import annotations
 
-from labs_helpers.data_parallel.planner.accounting import DEFAULT
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.volume import step_volume
+from labs_helpers.planner.accounting import DEFAULT
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.volume import step_volume
 from labs_helpers.tensor_parallel.traffic import Sent
 
 

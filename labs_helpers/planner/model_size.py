@@ -26,16 +26,17 @@ class Model:
     assumed: bool = False
 
     @classmethod
-    def of(cls, size: float | TransformerConfig) -> Model:
+    def of(cls, size: float | TransformerConfig, multiple: int = 1) -> Model:
         """Make a model from a number of parameters (the shape is assumed) or a TransformerConfig.
 
-        Raise ValueError for fewer than 20 million parameters, from which no shape can be assumed.
+        multiple: the assumed number of layers is a multiple of it, so that pipeline ranks can share them. Raise
+        ValueError for fewer than 20 million parameters, from which no shape can be assumed.
         """
         if isinstance(size, TransformerConfig):
             return cls(sum(parameters(size).values()), size)
         if not SMALLEST <= size < math.inf:
             raise ValueError(f"parameters is {size:g}; below 20 million no shape can be assumed, so pass a config")
-        return cls(size, llama_like(size), assumed=True)
+        return cls(size, llama_like(size, multiple), assumed=True)
 
     @property
     def scale(self) -> float:
@@ -67,23 +68,24 @@ class Model:
         )
 
 
-def llama_like(count: float) -> TransformerConfig:
+def llama_like(count: float, multiple: int = 1) -> TransformerConfig:
     """Return a shape of about `count` parameters with LLaMA's proportions.
 
     Heads have 128 elements, the hidden width is 8/3 of the width, and there is about 128 of width per layer. The number
-    of heads is a power of two or a multiple of 8, so that tensor parallelism can split them.
+    of heads is a power of two or a multiple of 8, so that tensor parallelism can split them. The number of layers is a
+    multiple of `multiple`.
     """
-    found = [_with_heads(heads, count) for heads in (1, 2, 4, *range(8, 257, 8))]
+    found = [_with_heads(heads, count, multiple) for heads in (1, 2, 4, *range(8, 257, 8))]
     return min(found, key=lambda shape: _distance(shape, count))
 
 
-def _with_heads(heads: int, count: float) -> TransformerConfig:
+def _with_heads(heads: int, count: float, multiple: int) -> TransformerConfig:
     width = HEAD_DIM * heads
     hidden = -(-8 * width // (3 * 256)) * 256
     one = TransformerConfig(VOCABULARY, layers=1, width=width, heads=heads, hidden=hidden, tied=False)
     outside = 2 * VOCABULARY * width
-    layers = round((count - outside) / (sum(parameters(one).values()) - outside))
-    return replace(one, layers=max(1, layers))
+    layers = (count - outside) / (sum(parameters(one).values()) - outside)
+    return replace(one, layers=max(1, round(layers / multiple)) * multiple)
 
 
 def _distance(shape: TransformerConfig, count: float) -> float:

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labs_helpers.collectives.cost_model import BUS_FACTOR, terms
-from labs_helpers.data_parallel.planner.accounting import LAYOUTS
-from labs_helpers.data_parallel.planner.cluster import FUNCTIONS
-from labs_helpers.data_parallel.planner.levels import hybrid_volume
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.volume import (
+from labs_helpers.planner.accounting import LAYOUTS
+from labs_helpers.planner.cluster import FUNCTIONS
+from labs_helpers.planner.levels import hybrid_volume
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.volume import (
     SCHEMES,
     bytes_sent,
     formula,

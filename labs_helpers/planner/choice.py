@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from labs_helpers.data_parallel.planner.accounting import GB, LAYOUTS, total
-from labs_helpers.data_parallel.planner.cluster import Cluster
-from labs_helpers.data_parallel.planner.memory import step_memory
-from labs_helpers.data_parallel.planner.strategies import Row, Training
+from labs_helpers.planner.accounting import GB, LAYOUTS, total
+from labs_helpers.planner.cluster import Cluster
+from labs_helpers.planner.memory import step_memory
+from labs_helpers.planner.strategies import Row, Training
 
 # Times closer than this count as equal. With a measured floor, predictions of DDP's steps on 2 and 4 H200s came within
 # 3% of measured ones, and predictions of ZeroRedundancyOptimizer's within 9%. With a model of 1 billion parameters,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labs_helpers.data_parallel.planner import textbooks
-from labs_helpers.data_parallel.planner.accounting import (
+from labs_helpers.planner import textbooks
+from labs_helpers.planner.accounting import (
     DEFAULT,
     GB,
     LAYOUTS,

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from labs_helpers.communication.interface import ring_bytes, ring_messages
-from labs_helpers.data_parallel.planner.accounting import DEFAULT, LAYOUTS, STAGES
-from labs_helpers.data_parallel.planner.memory import MEGABYTE
-from labs_helpers.data_parallel.planner.model_size import Model
+from labs_helpers.planner.accounting import DEFAULT, LAYOUTS, STAGES
+from labs_helpers.planner.memory import MEGABYTE
+from labs_helpers.planner.model_size import Model
 from labs_helpers.tensor_parallel.traffic import Sent
 from labs_helpers.transformer.counts.known import expect_known
 

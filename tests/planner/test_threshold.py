@@ -2,7 +2,7 @@
 
 import pytest
 
-from labs_helpers.data_parallel.planner.threshold import tokens_to_hide
+from labs_helpers.planner.threshold import tokens_to_hide
 
 PEAK, BUSBW = 989e12, 349e9
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from labs_helpers.data_parallel.planner.accounting import DEFAULT, LAYOUTS, STAGES, Part, total
-from labs_helpers.data_parallel.planner.cluster import Cluster
-from labs_helpers.data_parallel.planner.levels import hybrid_volume
-from labs_helpers.data_parallel.planner.memory import Buffers, step_memory
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.step_time import CONTENTION, StepTime, step_time
-from labs_helpers.data_parallel.planner.volume import bytes_sent, formula, sends_once, step_volume
+from labs_helpers.planner.accounting import DEFAULT, LAYOUTS, STAGES, Part, total
+from labs_helpers.planner.cluster import Cluster
+from labs_helpers.planner.levels import hybrid_volume
+from labs_helpers.planner.memory import Buffers, step_memory
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.step_time import CONTENTION, StepTime, step_time
+from labs_helpers.planner.volume import bytes_sent, formula, sends_once, step_volume
 from labs_helpers.tensor_parallel.layouts import why_not
 from labs_helpers.tensor_parallel.traffic import Sent, step_traffic
 

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labs_helpers.collectives.cost_model import Costs, cost
-from labs_helpers.data_parallel.planner.cluster import FUNCTIONS, LINK_SHARE, PORT, Cluster
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.step_time import StepTime, amdahl, exposed, overlap_bound, step_time
-from labs_helpers.data_parallel.planner.volume import SCHEMES, sends_once, step_volume
 from labs_helpers.measure.datasheet import DATASHEET
+from labs_helpers.planner.cluster import FUNCTIONS, LINK_SHARE, PORT, Cluster
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.step_time import StepTime, amdahl, exposed, overlap_bound, step_time
+from labs_helpers.planner.volume import SCHEMES, sends_once, step_volume
 from labs_helpers.tensor_parallel.traffic import step_traffic
 from labs_helpers.transformer import SIZES
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from labs_helpers.data_parallel.planner.accounting import DEFAULT, GB, LAYOUTS, bytes_per_parameter
+from labs_helpers.planner.accounting import DEFAULT, GB, LAYOUTS, bytes_per_parameter
 
 if TYPE_CHECKING:
     import pandas

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from labs_helpers.data_parallel.planner.accounting import DEFAULT, LAYOUTS, Part, states, total
-from labs_helpers.data_parallel.planner.model_size import Model
+from labs_helpers.planner.accounting import DEFAULT, LAYOUTS, Part, states, total
+from labs_helpers.planner.model_size import Model
 from labs_helpers.transformer.counts import saved_activations
 
 MEGABYTE = 2**20
@@ -63,11 +63,11 @@ def step_memory(
     count = model.per_rank(tp)
     parts = states(count, stage, ranks, layout, whole_gradients)
     if ranks > 1:
-        parts += _buffers(model, stage, layout, tp, buffers)
+        parts += buffer_parts(model, stage, layout, tp, buffers)
     return [*parts, activations(model, layout, tp, batch, length, attention, checkpoint)]
 
 
-def _buffers(model: Model, stage: str, layout: str, tp: int, buffers: Buffers) -> list[Part]:
+def buffer_parts(model: Model, stage: str, layout: str, tp: int, buffers: Buffers) -> list[Part]:
     sizes, count, block = LAYOUTS[layout], model.per_rank(tp), model.per_block(tp)
     outside = count - model.shape.layers * block  # embedding, output, and last norm: one group, whole during the step
     gradients = sizes.gradients * count

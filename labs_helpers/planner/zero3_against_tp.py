@@ -16,11 +16,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from labs_helpers.data_parallel.planner.accounting import DEFAULT, GB
-from labs_helpers.data_parallel.planner.cluster import Cluster
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.strategies import EFFICIENCY, ITEMSIZE
-from labs_helpers.data_parallel.planner.volume import bytes_sent, step_volume
+from labs_helpers.planner.accounting import DEFAULT, GB
+from labs_helpers.planner.cluster import Cluster
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.strategies import EFFICIENCY, ITEMSIZE
+from labs_helpers.planner.volume import bytes_sent, step_volume
 from labs_helpers.tensor_parallel.traffic import Sent, step_traffic
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ GB = 1e9
 PARTS = ("parameters", "gradients", "optimizer")
 
 
-class Layout(NamedTuple):
+class StateBytes(NamedTuple):
     """Bytes per parameter. Collectives send parameters and gradients in their stored dtypes."""
 
     parameters: int
@@ -42,10 +42,10 @@ class Layout(NamedTuple):
 
 
 DEFAULT = "bf16 with float32 master"
-LAYOUTS = {name: Layout(*sizes, master="master" in name) for name, sizes in COUNTED.items()} | {
+LAYOUTS = {name: StateBytes(*sizes, master="master" in name) for name, sizes in COUNTED.items()} | {
     # Megatron-Core's page on its distributed optimizer lists 16 (as with autocast), 18, and 20 bytes.
-    "bf16 with float32 master and gradients": Layout(2, 4, 12, master=True),
-    "fp16 with float32 copies of both": Layout(2, 2, 16, master=True),
+    "bf16 with float32 master and gradients": StateBytes(2, 4, 12, master=True),
+    "fp16 with float32 copies of both": StateBytes(2, 2, 16, master=True),
 }
 
 # States that each stage divides over the data-parallel ranks.

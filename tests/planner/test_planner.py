@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from labs_helpers.data_parallel.planner.__main__ import main
-from labs_helpers.data_parallel.planner.accounting import GB, STAGES, states, total
-from labs_helpers.data_parallel.planner.choice import AS_FAST, gpus_needed
-from labs_helpers.data_parallel.planner.cluster import Cluster
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.plan import COLUMNS, PARTS, plan
-from labs_helpers.data_parallel.planner.strategies import Training, evaluate, strategies
-from labs_helpers.data_parallel.planner.volume import bytes_sent, step_volume
+from labs_helpers.planner.__main__ import main
+from labs_helpers.planner.accounting import GB, STAGES, states, total
+from labs_helpers.planner.choice import AS_FAST, gpus_needed
+from labs_helpers.planner.cluster import Cluster
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.plan import COLUMNS, PARTS, plan
+from labs_helpers.planner.strategies import Training, evaluate, strategies
+from labs_helpers.planner.volume import bytes_sent, step_volume
 from labs_helpers.tensor_parallel import traffic
 from labs_helpers.transformer import SIZES
 
@@ -150,6 +150,25 @@ def test_the_command_prints_a_table_and_a_reason(capsys):
     assert "dp 4 × tp 3 is not possible: tp 3 does not divide heads 16" in out
 
 
+def test_the_command_ranks_layouts_of_a_global_batch(capsys):
+    main(["--parameters", "175e9", "--gpus", "1024", "--global-batch", "1536", "--top", "2", "--formulas"])
+    out = capsys.readouterr().out
+    assert "96 layers" in out and "1,536 × 2,048 tokens per step" in out
+    assert len(re.findall(r"^dp .*ZeRO-1", out, re.MULTILINE)) == 2
+    assert "Memory of one GPU with dp" in out and "GB  optimizer: 12 Ψ / N" in out
+    assert re.search(r"Rejected: \d+ of 66 grids", out) and "tp 16 leaves the node of 8 GPUs" in out
+    main(["--parameters", "70e9", "--gpus", "2", "--gpu", "T4", "--global-batch", "2", "--checkpoint"])
+    assert "No layout fits." in capsys.readouterr().out
+
+
+def test_the_command_compares_predictions_with_published_runs(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--published"])
+    assert not ended.value.code
+    out = capsys.readouterr().out
+    assert len(re.findall("^(GPT|Llama)", out, re.MULTILINE)) == 13 and "fitted to GPT 145.6B" in out
+
+
 @pytest.mark.parametrize("arguments, message", [
     (["--gpus", "8"], "one of the arguments --parameters --size is required"),
     (["--parameters", "7e9"], "--gpus"),
@@ -165,6 +184,8 @@ def test_the_command_prints_a_table_and_a_reason(capsys):
     (["--parameters", "7e9", "--gpus", "8", "--batch", "3", "--accumulate", "2"], "must divide the batch of 3"),
     (["--parameters", "7e9", "--gpus", "8", "--inside", "-5"], "inside is -5e\\+09 bytes/s"),
     (["--parameters", "7e9", "--gpus", "8", "--efficiency", "40"], "efficiency is 40"),
+    (["--parameters", "7e9", "--gpus", "8", "--global-batch", "8", "--batch", "2"], "leave out --batch and --accumul"),
+    (["--parameters", "7e9", "--gpus", "8", "--global-batch", "8", "--cp", "3"], "cp 3 does not divide 8 GPUs"),
 ])  # fmt: skip
 def test_the_command_says_what_it_does_not_take(arguments, message, capsys):
     with pytest.raises(SystemExit) as ended:

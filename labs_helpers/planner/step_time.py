@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from labs_helpers.data_parallel.planner.cluster import Cluster
+from labs_helpers.planner.cluster import Cluster
 from labs_helpers.tensor_parallel.traffic import Sent
 
 # On 4 H200s DistributedDataParallel hid 42 to 45% of the cost of its all-reduces, although the backward pass took
