@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import torch
@@ -32,6 +32,7 @@ class TorchCommunication(Communication):
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self.name: str = group.group_name  # the name by which the compiler's graphs find it
         self.nccl = dist.get_backend(group) == "nccl"
+        self.channels: dict[tuple[int, int], Any] = {}  # (sender, receiver) → the group of its messages
         if self.nccl:
             self.device = torch.device("cuda", torch.cuda.current_device())
 
@@ -85,16 +86,18 @@ class TorchCommunication(Communication):
         dist.broadcast(x, group=self.group, group_src=root)
 
     def _start_send(self, x: Tensor, to: int) -> Request:
-        return _Started(dist.isend(x, group=self.group, group_dst=to))
+        channel = self.channels.get((self.rank, to), self.group)
+        return _Started(dist.isend(x, dist.get_global_rank(self.group, to), channel))
 
     def _start_receive(self, x: Tensor, source: int) -> Request:
-        return _Started(dist.irecv(x, group=self.group, group_src=source))
+        channel = self.channels.get((source, self.rank), self.group)
+        return _Started(dist.irecv(x, dist.get_global_rank(self.group, source), channel))
 
-    def twin(self) -> Communication:
-        if not self.nccl or self.size == 1:
-            return self
-        ranks = dist.get_process_group_ranks(self.group)
-        return TorchCommunication(dist.new_group(ranks, use_local_synchronization=True))
+    def open_channels(self, pairs: Iterable[tuple[int, int]]) -> None:
+        for pair in pairs if self.nccl else ():
+            if self.rank in pair and pair not in self.channels:
+                members = [dist.get_global_rank(self.group, rank) for rank in pair]
+                self.channels[pair] = dist.new_group(members, use_local_synchronization=True)
 
     def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]:
         if self.size < dist.get_world_size():

@@ -19,7 +19,7 @@ Span = tuple[int, int]  # the parts start … stop − 1
 
 
 def part_costs(config: TransformerConfig, length: int) -> list[float]:
-    """Return the FLOPs per token of each part, forward: the embedding, the blocks, the output. Backward is twice that."""
+    """Return the FLOPs per token of each part's forward pass: the embedding, the blocks, the output."""
     flops = forward_flops(config, length, causal=True)
     block = (flops["attention"] + flops["scores"] + flops["mlp"]) / config.layers
     return [0.0, *[block] * config.layers, flops["output"]]

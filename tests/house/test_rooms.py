@@ -19,6 +19,7 @@ LIBRARIES = [
     "communication",
     "tensor_parallel",
     "training",
+    "planner",
     "data_parallel",
 ]
 OFFICES = ["authoring", "grading"]  # of maintainers and instructors: they see everything, and nobody sees them
