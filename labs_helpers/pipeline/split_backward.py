@@ -68,6 +68,7 @@ def leave_weights_for_later(module: nn.Module) -> WeightGradients:
     gradients do not pass through autograd. Call this when the parameters are on their device.
     """
     later = WeightGradients()
+    layer: Any  # some of its methods are replaced
     for layer in module.modules():
         if hasattr(layer, "product"):  # a tensor-parallel layer, whose product has collectives around it
             layer.product = partial(_product, later, layer.weight)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from labs_helpers.pipeline.formulas import schedule_length
 from labs_helpers.planner.accounting import LAYOUTS, STAGES, Part, total
 from labs_helpers.planner.cluster import Cluster
 from labs_helpers.planner.layout import Layout, Run
 from labs_helpers.planner.limits import obstacle
 from labs_helpers.planner.micro_batch import MicroBatch, micro_batch
-from labs_helpers.planner.pipeline import schedule_length
 from labs_helpers.planner.pipeline_rank import PipelineRank, memory_parts, pipeline_ranks
 from labs_helpers.planner.step_time import StepTime, step_time
 from labs_helpers.planner.volume import sends_once, step_volume

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from labs_helpers.pipeline.formulas import schedule_length
 from labs_helpers.planner.cluster import Cluster
+from labs_helpers.planner.layers_per_rank import cut
 from labs_helpers.planner.layout import Layout, Run
-from labs_helpers.planner.pipeline import cut, schedule_length
 from labs_helpers.tensor_parallel.layouts import why_not
 
 BESIDE_A_PIPELINE = ("DDP", "ZeRO-1")  # higher stages would reduce gradients or gather weights in every micro-batch

@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from labs_helpers.pipeline.formulas import in_flight
 from labs_helpers.planner.accounting import Part, states
+from labs_helpers.planner.layers_per_rank import cut
 from labs_helpers.planner.layout import Layout, Run
 from labs_helpers.planner.memory import ITEMSIZE, buffer_parts
 from labs_helpers.planner.model_size import Model
-from labs_helpers.planner.pipeline import cut, in_flight
 
 SCORE_BYTES = 5  # per element of the L × L scores: the softmax's output, dropout's mask and dropout's output
 

@@ -18,6 +18,7 @@ LIBRARIES = [
     "collectives",
     "communication",
     "tensor_parallel",
+    "pipeline",
     "training",
     "planner",
     "data_parallel",

@@ -15,7 +15,6 @@ def race(comm):
     import torch.distributed as dist
 
     from labs_helpers.communication import torch_distributed as torch_communication
-    from labs_helpers.data_parallel.study.setting import Setting
     from labs_helpers.measure.records import frame
     from labs_helpers.measure.study import as_text
     from labs_helpers.pipeline.race.__main__ import Passing, measure, table
@@ -31,8 +30,8 @@ def race(comm):
 
     torch_communication.start(comm, "gloo")
     config = dataclasses.replace(SIZES["tiny"], layers=4, width=32, heads=2, kv_heads=2, hidden=64)
-    setting = Setting(config, 2, 16, torch.float32, torch.device("cpu"))
-    work = Work(setting, 4, torch_communication.TorchCommunication(dist.group.WORLD))
+    group = torch_communication.TorchCommunication(dist.group.WORLD)
+    work = Work(config, 2, 16, 4, torch.float32, torch.device("cpu"), group)
     candidates = [*CANDIDATES, Candidate(OURS, "fails", fails), Candidate(OURS, "other", other)]
     candidates.append(Candidate(OURS, "half", forward_only))
     records = measure(work, candidates, 2, Passing(work), say=lambda text: None)

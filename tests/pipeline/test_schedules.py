@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from labs_helpers.pipeline import formulas
 from labs_helpers.pipeline.messages import complete
 from labs_helpers.pipeline.schedule import FORWARD
-from labs_helpers.pipeline.schedules import SCHEDULES, forward_only, gpipe, interleaved, naive, one_f_one_b, zero_bubble
+from labs_helpers.pipeline.schedules import forward_only, gpipe, interleaved, naive, one_f_one_b, zero_bubble
 from labs_helpers.pipeline.simulate import Times, simulate
 from labs_helpers.pipeline.validate import check, peak_stashes
 
@@ -55,8 +55,15 @@ def test_the_zero_bubble_schedule_waits_for_f_plus_i_minus_w(p, more, weight):
 
 @given(ranks, micro_batches)
 def test_stashes(p, m):
-    for name in ("GPipe", "1F1B", "ZB-H1"):
-        assert peak_stashes(SCHEDULES[name](p, m)) == [formulas.stashes(name, r, p, m) for r in range(p)]
+    assert peak_stashes(gpipe(p, m)) == [m] * p
+    assert peak_stashes(one_f_one_b(p, m)) == [formulas.in_flight(m, p, rank=rank) for rank in range(p)]
+    assert peak_stashes(zero_bubble(p, m)) == [min(m, p)] * p
+
+
+@given(ranks, st.integers(1, 4), st.integers(2, 4))
+def test_interleaved_stashes(p, groups, v):
+    found = peak_stashes(interleaved(p, groups * p, v))
+    assert found == [v * formulas.in_flight(groups * p, p, v, rank) for rank in range(p)]
 
 
 def test_naive_pipelines_work_one_rank_at_a_time():

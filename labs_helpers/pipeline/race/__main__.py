@@ -10,6 +10,7 @@ stage's passes outside the pipeline, and compares the simulator's prediction wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ import torch
 import torch.distributed as dist
 
 from labs_helpers.communication.torch_distributed import TorchCommunication
-from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.launch import program
 from labs_helpers.launch.leave import leave
 from labs_helpers.launch.world import add_timeout
@@ -77,14 +77,14 @@ def measure(
     A time is that of one step on the slowest rank. A candidate that fails, or whose loss differs from the first one's,
     has an error in its record and no times. Every rank calls this.
     """
-    ranks, device = TorchRanks(work.group.group), work.setting.device
+    ranks, device = TorchRanks(work.group.group), work.device
     entered: list[tuple[Record, Step, Pipeline | None]] = []
     for candidate in candidates:
         say(f"{work.micro_batches} micro-batches: {candidate.library}, {candidate}")
         at(f"{candidate.library}, {candidate}")
         entered.append(_enter(candidate, work, ranks))
     losses = {n: record["loss"] for n, (record, _, _) in enumerate(entered) if "error" not in record}
-    for number, said in disagreements(losses, SAME[work.setting.dtype]).items():
+    for number, said in disagreements(losses, SAME[work.dtype]).items():
         entered[number][0]["error"] = f"the loss is {said}"
     at("turns")
     runs = {n: step for n, (record, step, _) in enumerate(entered) if "error" not in record}
@@ -102,7 +102,7 @@ def measure(
 
 
 def _enter(candidate: Candidate, work: Work, ranks: TorchRanks) -> tuple[Record, Step, Pipeline | None]:
-    device = work.setting.device
+    device = work.device
     record: Record = {
         "kind": "race", "library": candidate.library, "name": candidate.name, "candidate": str(candidate),
         "cut": candidate.cut, "chunks": candidate.chunks, "fused": candidate.fused,
@@ -184,12 +184,12 @@ def main(arguments: list[str] | None = None) -> None:
     size, length = given.size or ("1b" if gpus else "tiny"), given.length or (1024 if gpus else 128)
     dtype = torch.bfloat16 if gpus else torch.float32
     with on_ranks(STUDY, given) as rank:
-        setting = Setting(SIZES[size], given.batch, length, dtype, rank.device)
         group = TorchCommunication(dist.group.WORLD)
         records: list[Record] = []
-        passing = Passing(Work(setting, given.micro_batches[0], group))
+        work = Work(SIZES[size], given.batch, length, given.micro_batches[0], dtype, rank.device, group)
+        passing = Passing(work)
         for micro_batches in given.micro_batches:
-            work = Work(setting, micro_batches, group)
+            work = replace(work, micro_batches=micro_batches)
             same = {
                 "study": STUDY.name, "world_size": group.size, "size": size, "batch": given.batch, "length": length,
                 "dtype": str(dtype).removeprefix("torch."), "micro_batches": micro_batches,

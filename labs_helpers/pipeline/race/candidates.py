@@ -12,11 +12,12 @@ from torch import Tensor, nn
 from torch.distributed import pipelining
 
 from labs_helpers.communication.torch_distributed import TorchCommunication
-from labs_helpers.data_parallel.study.setting import Setting
 from labs_helpers.pipeline.executor import Pipeline
 from labs_helpers.pipeline.schedules import gpipe, interleaved, one_f_one_b, zero_bubble
 from labs_helpers.pipeline.split_backward import WeightGradients, leave_weights_for_later
 from labs_helpers.pipeline.stages import Span, TransformerStage, cut_by_cost, equal_blocks, part_costs
+from labs_helpers.transformer import Transformer, TransformerConfig
+from labs_helpers.transformer.attentions import sdpa
 from labs_helpers.transformer.train import next_token_loss
 from labs_helpers.transformer.training_step import fixed_batch
 
@@ -58,31 +59,41 @@ CANDIDATES = (
 
 @dataclass(frozen=True)
 class Work:
-    """What all candidates train: `setting` (its batch: sequences per micro-batch), on the ranks of `group`."""
+    """What all candidates train, on the ranks of `group`: micro-batches of `batch` sequences of `length` tokens."""
 
-    setting: Setting
+    config: TransformerConfig
+    batch: int
+    length: int
     micro_batches: int
+    dtype: torch.dtype
+    device: torch.device
     group: TorchCommunication
+
+    def model(self) -> Transformer:
+        """Return the whole model, with the same weights on every rank and call."""
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(0)
+            with self.device:
+                return Transformer(self.config, sdpa).to(self.dtype)
 
     def data(self) -> tuple[Tensor, Tensor]:
         """Return (tokens, targets) of all micro-batches, the same on every rank."""
-        setting = self.setting
-        batch = fixed_batch(setting.config, setting.batch * self.micro_batches, setting.length, seed=0)
-        return batch[0].to(setting.device), batch[1].to(setting.device)
+        tokens, targets = fixed_batch(self.config, self.batch * self.micro_batches, self.length, seed=0)
+        return tokens.to(self.device), targets.to(self.device)
 
     def spans(self, cut: str, stages: int) -> list[Span]:
         if cut == "equal blocks":
-            return equal_blocks(self.setting.config.layers, stages)
-        return cut_by_cost(part_costs(self.setting.config, self.setting.length), stages)
+            return equal_blocks(self.config.layers, stages)
+        return cut_by_cost(part_costs(self.config, self.length), stages)
 
     def stage(self, cut: str, stages: int, number: int) -> TransformerStage:
         """Return one stage, with the weights that the whole model of every candidate starts from."""
-        return TransformerStage(self.setting.model(), self.spans(cut, stages)[number])
+        return TransformerStage(self.model(), self.spans(cut, stages)[number])
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """The shape of an activation between stages."""
-        return self.setting.batch, self.setting.length, self.setting.config.width
+        return self.batch, self.length, self.config.width
 
 
 Step = Callable[[], Tensor]
@@ -96,11 +107,11 @@ def build(candidate: Candidate, work: Work) -> tuple[Step, Pipeline | None]:
     modules = {number: work.stage(candidate.cut, stages, number) for number in mine}
     holder = nn.ModuleList(modules.values())
     tokens, targets = work.data()
-    zero = torch.zeros((), device=work.setting.device)
+    zero = torch.zeros((), device=work.device)
     if candidate.library == OURS:
         later: WeightGradients | None = leave_weights_for_later(holder) if candidate.fused else None
         schedule = candidate.make(work.group.size, work.micro_batches, *([candidate.chunks] * (candidate.chunks > 1)))
-        pipeline = Pipeline(schedule, modules, next_token_loss, work.group, work.shape, work.setting.dtype, later)
+        pipeline = Pipeline(schedule, modules, next_token_loss, work.group, work.shape, work.dtype, later)
         inputs, wanted = list(tokens.chunk(work.micro_batches)), list(targets.chunk(work.micro_batches))
 
         def step() -> Tensor:
@@ -111,7 +122,7 @@ def build(candidate: Candidate, work: Work) -> tuple[Step, Pipeline | None]:
         return step, pipeline
     # PyTorch can divide the gradients after the pass; dividing the loss instead saves that.
     parts: list[Any] = [
-        pipelining.PipelineStage(module, number, stages, work.setting.device, group=dist.group.WORLD)
+        pipelining.PipelineStage(module, number, stages, work.device, group=dist.group.WORLD)
         for number, module in modules.items()
     ]
     single = issubclass(candidate.make, pipelining.schedules.PipelineScheduleSingle)

@@ -38,10 +38,10 @@ class Passes:
 def measure_stage(work: Work, cut: str, stages: int, number: int) -> Passes:
     """Measure one stage on this rank's device, with gradients that exist already, as in all micro-batches but the
     first."""
-    device, holder = work.setting.device, nn.ModuleList([work.stage(cut, stages, number)])
+    device, holder = work.device, nn.ModuleList([work.stage(cut, stages, number)])
     later = leave_weights_for_later(holder)
-    tokens, targets = (part[: work.setting.batch] for part in work.data())
-    activation = torch.randn(work.shape, dtype=work.setting.dtype, device=device)
+    tokens, targets = (part[: work.batch] for part in work.data())
+    activation = torch.randn(work.shape, dtype=work.dtype, device=device)
     dy = torch.randn_like(activation)
     state: dict[str, Any] = {}
 
@@ -93,7 +93,7 @@ def message_seconds(work: Work) -> float:
     """Return the time of one activation from rank 0 to rank 1, half a round trip. Every rank calls this."""
     group = work.group
     group.open_channels([(0, 1), (1, 0)])
-    x = torch.zeros(work.shape, dtype=work.setting.dtype, device=work.setting.device)
+    x = torch.zeros(work.shape, dtype=work.dtype, device=work.device)
 
     def round_trip() -> None:
         if group.rank == 0:
@@ -105,7 +105,7 @@ def message_seconds(work: Work) -> float:
 
     round_trip()
     ranks = TorchRanks(group.group)
-    found = median(clock(round_trip, work.setting.device, ranks)[1] for _ in range(REPEATS)) / 2
+    found = median(clock(round_trip, work.device, ranks)[1] for _ in range(REPEATS)) / 2
     return max(ranks.gather(found))
 
 
