@@ -52,7 +52,7 @@ class _Wait(torch.autograd.Function):
 
 
 def join() -> TorchCommunication:
-    """Join torch.distributed over gloo; return all ranks. Every rank of the cluster calls this, as often as it likes."""
+    """Join torch.distributed over gloo; return all ranks. Every rank calls this; repeating it does nothing."""
     from mpi4py import MPI
 
     torch.set_num_threads(1)  # the ranks share the cores

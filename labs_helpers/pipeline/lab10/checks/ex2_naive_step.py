@@ -34,11 +34,11 @@ STUCK = (
     "receives y as its x and later sends x.grad"
 )
 ERRORS = (
-    (r"^Truncated", "the two tensors differ in size: send y up and x.grad back, and receive both into this `shape`"),
+    (r"^Truncated: ", "the two tensors differ in size: send y up and x.grad back, and receive both into this `shape`"),
     (r"'NoneType' object has no attribute 'detach'", NO_GRADIENT),
     (r"^ValueError: (source|to) is -1", "rank 0 has no rank before it"),
     (r"^ValueError: (source|to) is (\d+), not another rank of a group of \2;", "the last rank has no rank after it"),
-    (r"does not require grad", CUT),
+    (r"does not require grad and does not have a grad_fn", CUT),
     (r"grad can be implicitly created only for scalar", "y.backward needs the gradient that the next rank sends"),
     (r"Mismatch in shape: grad_output", "the gradient of y has the shape of y"),
     (r"loss_of got None as its target", ONLY_LAST),
