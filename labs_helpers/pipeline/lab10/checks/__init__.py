@@ -6,5 +6,14 @@ from labs_helpers.pipeline.lab10.checks.ex2_naive_step import naive_step
 from labs_helpers.pipeline.lab10.checks.ex3_gpipe_order import gpipe_order
 from labs_helpers.pipeline.lab10.checks.ex4_one_f_one_b_order import one_f_one_b_order
 from labs_helpers.pipeline.lab10.checks.ex5_bubble_and_stashes import bubble_and_stashes
+from labs_helpers.pipeline.lab10.checks.ex6_interleaved_order import interleaved_order
 
-__all__ = ["bubble_and_stashes", "gpipe_order", "naive_step", "one_f_one_b_order", "stage_spans", "summary"]
+__all__ = [
+    "bubble_and_stashes",
+    "gpipe_order",
+    "interleaved_order",
+    "naive_step",
+    "one_f_one_b_order",
+    "stage_spans",
+    "summary",
+]
