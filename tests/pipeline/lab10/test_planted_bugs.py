@@ -10,6 +10,9 @@ from tests.pipeline.lab10.bugs import (
     ex3_gpipe_order,
     ex4_one_f_one_b_order,
     ex5_bubble_and_stashes,
+    ex6_interleaved_order,
+    ex7_split_backward,
+    ex8_rank_groups,
 )
 from tests.planted import PlantedBugs
 
@@ -19,6 +22,9 @@ FILES = (
     ex3_gpipe_order,
     ex4_one_f_one_b_order,
     ex5_bubble_and_stashes,
+    ex6_interleaved_order,
+    ex7_split_backward,
+    ex8_rank_groups,
 )
 
 

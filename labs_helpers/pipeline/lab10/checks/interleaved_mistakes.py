@@ -68,7 +68,8 @@ def interleaved(
 
     at: (chunk, micro-batch) of the k-th forward pass. back: changes them for a backward pass. warm_up: the number of
     forward passes before the first pair. capped: there are no more of them than forward passes. pair: the order within
-    a pair. first: the smallest number of a backward pass after the last pair. rest: the backward passes after the last forward pass are there. entry: an element of the list.
+    a pair. first: the smallest number of a backward pass after the last pair. rest: these backward passes are there.
+    entry: an element of the list.
     """
     sizes, total = (ranks, micro_batches, chunks), micro_batches * chunks
     before = warm_up(rank, ranks, chunks)
