@@ -15,7 +15,9 @@ __all__ = [
     "gpipe_order",
     "interleaved_order",
     "naive_step",
-    "one_f_one_b_order", "rank_groups", "split_backward",
+    "one_f_one_b_order",
+    "rank_groups",
+    "split_backward",
     "stage_spans",
     "summary",
 ]

@@ -95,7 +95,7 @@ GROUPS = (
     ("a group contains the ranks that share the coordinate of its axis; they must share all others", _planes),
     ("every group contains neighboring ranks; that is right only for the axis that varies fastest", _blocks),
     ("every group contains equally spaced ranks from all over the mesh, right only for the slowest axis", _strides),
-    ("a middle axis has groups like those of the slowest axis: keep the slower coordinates fixed too", _strides_or_blocks),
+    ("a middle axis has groups like the slowest one's: keep the slower coordinates fixed too", _strides_or_blocks),
     ("only the groups of rank 0 are there; every rank belongs to one group per axis", _of_first_rank),
     ("a group begins at every rank; each rank belongs to one group per axis", _overlapping),
     ("each group is there once per rank; list it once", _per_rank),

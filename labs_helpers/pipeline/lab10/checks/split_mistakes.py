@@ -105,7 +105,8 @@ def mistakes(layers: Layers) -> Iterator[tuple[str, Callable[[], Tree]]]:
     def made(sentence, **settings):
         return sentence, lambda: run(layers, **settings)
 
-    yield made("∂x is ∂y·Wᵀ here; y = x·Wᵀ gives ∂x = ∂y·W", dx=lambda dy, weight: dy @ weight.t())
+    if all(len(weight) == len(weight.t()) for weight in layers.weights):  # with other shapes it is an error
+        yield made("∂x is ∂y·Wᵀ here; y = x·Wᵀ gives ∂x = ∂y·W", dx=lambda dy, weight: dy @ weight.t())
     yield made("xᵀ·∂y is the transpose of the weight's gradient, ∂yᵀ·x", gradient=lambda p: of_weight(p).t())
     replaced = "a gradient replaces the one that is there; add to it"
     yield made(replaced, add=lambda old, new: new[-1])

@@ -19,21 +19,46 @@ BODY = f"""    def at(kind, k):
 BUGS: list = [
     (NAME, "1F1B's warm-up", [(WARM_UP, "min(ranks - rank - 1, total)")], "the warm-up is that of 1F1B"),
     (NAME, "chunks ascend", [('chunk if kind == "F" else chunks - 1 - chunk', "chunk")], "from the first to the last"),
-    (NAME, "no groups", [("divmod(k, ranks * chunks)", "(0, k)"), ("divmod(place, ranks)", "divmod(place, "
-     "micro_batches)")], "in one group of all micro-batches"),
+    (
+        NAME,
+        "no groups",
+        [("divmod(k, ranks * chunks)", "(0, k)"), ("divmod(place, ranks)", "divmod(place, micro_batches)")],
+        "in one group of all micro-batches",
+    ),
     (NAME, "not capped", [(WARM_UP, WARM_UP[4:-8])], "more forward passes than there are"),
     (NAME, "no rest", [(LAST, "    return order\n")], "after the last forward pass are missing"),
-    (NAME, "B first", [('[at("F", warm_up + k), at("B", k)]', '[at("B", k), at("F", warm_up + k)]')],
-     "a pair begins with its backward pass"),
-    (NAME, "a generator", [(LAST, '    return (a for a in order)\n')], "is not a list"),
-    (NAME, "pairs", [('return kind, chunk if kind == "F" else chunks - 1 - chunk, ', "return kind, ")],
-     r'contains \(\'F\', 0\); an entry looks like'),
-    (NAME, "too long", [(LAST, LAST + "\n"), ("range(total - warm_up, total)]", "range(total - warm_up, total + 1)]")],
-     r"there are 4 micro-batches(.|\n)*One thing to try"),
-    (NAME, "a list that is indexed", [(LOOP, '    forward = [at("F", k) for k in range(total)]\n'
-      '    order = [forward[k] for k in range(2 * (ranks - rank - 1) + (chunks - 1) * ranks)]\n' + LOOP)],
-     "more forward passes than there are"),
-]  # fmt: skip
+    (
+        NAME,
+        "B first",
+        [('[at("F", warm_up + k), at("B", k)]', '[at("B", k), at("F", warm_up + k)]')],
+        "a pair begins with its backward pass",
+    ),
+    (NAME, "a generator", [(LAST, "    return (a for a in order)\n")], "is not a list"),
+    (
+        NAME,
+        "pairs",
+        [('return kind, chunk if kind == "F" else chunks - 1 - chunk, ', "return kind, ")],
+        r"contains \(\'F\', 0\); an entry looks like",
+    ),
+    (
+        NAME,
+        "too long",
+        [(LAST, LAST + "\n"), ("range(total - warm_up, total)]", "range(total - warm_up, total + 1)]")],
+        r"there are 4 micro-batches(.|\n)*One thing to try",
+    ),
+    (
+        NAME,
+        "a list that is indexed",
+        [
+            (
+                LOOP,
+                '    forward = [at("F", k) for k in range(total)]\n'
+                "    order = [forward[k] for k in range(2 * (ranks - rank - 1) + (chunks - 1) * ranks)]\n" + LOOP,
+            )
+        ],
+        "more forward passes than there are",
+    ),
+]
 DIFFERENT: list = [
     (
         NAME,

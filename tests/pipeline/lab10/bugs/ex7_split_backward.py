@@ -15,7 +15,12 @@ SET = """            if weight.grad is None:
 """
 
 BUGS: list = [
-    (NAME, "at once", [(RETURN, f"            return dy @ weight, {GRADIENT}\n")], "I computes the gradient of weight at"),
+    (
+        NAME,
+        "at once",
+        [(RETURN, f"            return dy @ weight, {GRADIENT}\n")],
+        "I computes the gradient of weight at",
+    ),
     (NAME, "overwritten", [(ADD, "                weight.grad.copy_(gradient)\n")], "replaces the one that is there"),
     (NAME, "a new tensor", [(ADD, "                weight.grad = weight.grad + gradient\n")], "add in place, with"),
     (NAME, "transposed", [(GRADIENT, "x.flatten(0, -2).t() @ dy.flatten(0, -2)")], "has the shape of weight|∂yᵀ·x"),
@@ -23,43 +28,110 @@ BUGS: list = [
     (
         NAME,
         "∂x transposed if square",
-        [(RETURN, "            w = weight.t() if len(weight) == x.shape[-1] else weight\n            return dy @ w, None\n")],
+        [
+            (
+                RETURN,
+                "            w = weight.t() if len(weight) == x.shape[-1] else weight\n            return dy @ w, None\n",
+            )
+        ],
         "y = x·Wᵀ gives ∂x = ∂y·W",
     ),
-    (NAME, "y is kept", [(SAVE + PRODUCT, "            y = x @ weight.t()\n            ctx.save_for_backward(y, weight)\n"
-      "            return y\n")], "element 1 of an entry is y; an entry is"),
-    (NAME, "∂x is kept", [(KEEP, KEEP.replace("dy))", "dy @ weight))"))],
-     "I takes .* FLOPs|element 2 of an entry is ∂x"),
-    (NAME, "swapped", [(KEEP, KEEP.replace("x, dy", "dy, x")), (POP, POP.replace("x, dy", "dy, x"))],
-     "element 1 of an entry is ∂y"),
-    (NAME, "kept stays", [("        while kept:\n" + POP, "        for weight, x, dy in kept:\n")],
-     "empty the list, or the next W adds them again"),
-    (NAME, "one entry", [("        while kept:\n", "        if kept:\n")], "still None|kept still has"),
-    (NAME, "one entry, then cleared", [("        while kept:\n", "        if kept:\n"),
-      (SET, SET + "            kept.clear()\n")], "still None after W"),
-    (NAME, "computed again", [(KEEP, "            with torch.enable_grad():\n                again = x @ weight.t()\n"
-      "            assert again is not None\n" + KEEP)], "it computes y again, or"),
-    (NAME, "autograd twice", [(RETURN, """            with torch.enable_grad():
+    (
+        NAME,
+        "y is kept",
+        [
+            (
+                SAVE + PRODUCT,
+                "            y = x @ weight.t()\n            ctx.save_for_backward(y, weight)\n            return y\n",
+            )
+        ],
+        "element 1 of an entry is y; an entry is",
+    ),
+    (NAME, "∂x is kept", [(KEEP, KEEP.replace("dy))", "dy @ weight))"))], "∂y·W once per product"),
+    (
+        NAME,
+        "swapped",
+        [(KEEP, KEEP.replace("x, dy", "dy, x")), (POP, POP.replace("x, dy", "dy, x"))],
+        "element 1 of an entry is ∂y",
+    ),
+    (
+        NAME,
+        "kept stays",
+        [("        while kept:\n" + POP, "        for weight, x, dy in kept:\n")],
+        "empty the list, or the next W adds them again",
+    ),
+    (NAME, "one entry", [("        while kept:\n", "        if kept:\n")], "use every entry"),
+    (
+        NAME,
+        "one entry, then cleared",
+        [("        while kept:\n", "        if kept:\n"), (SET, SET + "            kept.clear()\n")],
+        "use every entry",
+    ),
+    (
+        NAME,
+        "computed again",
+        [
+            (
+                KEEP,
+                "            with torch.enable_grad():\n                again = x @ weight.t()\n"
+                "            assert again is not None\n" + KEEP,
+            )
+        ],
+        "y is there already, and",
+    ),
+    (
+        NAME,
+        "autograd twice",
+        [
+            (
+                RETURN,
+                """            with torch.enable_grad():
                 y = (x := x.detach().requires_grad_()) @ weight.t()
             torch.autograd.grad(y, weight, dy, retain_graph=True)
             return torch.autograd.grad(y, x, dy)[0], None
-""")], "it computes y again, or"),
+""",
+            )
+        ],
+        "y is there already, and",
+    ),
     (NAME, "two for one", [(RETURN, "            return dy @ weight\n")], "one gradient per argument of forward"),
     (NAME, "first row", [(GRADIENT, "dy.mT @ x")], "has the shape of weight"),
-    (NAME, "a new list", [(KEEP, "            kept = kept + [(weight, x, dy)]\n")], "an assignment makes a new local name"),
+    (
+        NAME,
+        "a new list",
+        [(KEEP, "            kept = kept + [(weight, x, dy)]\n")],
+        "an assignment makes a new local name",
+    ),
     (NAME, "mean", [(GRADIENT, f"({GRADIENT}) / x[..., 0].numel()")], "a mean over the rows"),
     (NAME, "graph", [("    @torch.no_grad()\n", "")], "W needs @torch.no_grad"),
     (NAME, "no entry", [(KEEP, "")], "append one entry per product"),
-    (NAME, "swapped gradients", [(RETURN, "            return None, dy @ weight\n")],
-     "invalid gradient at index 1|I computes the gradient of weight|returns None for ∂x"),
-    (NAME, "the result", [("return Linear.apply, add_weight_gradients", "return Linear.apply, add_weight_gradients()")],
-     "two functions"),
-]  # fmt: skip
+    (
+        NAME,
+        "swapped gradients",
+        [(RETURN, "            return None, dy @ weight\n")],
+        "∂x first, and None for weight second",
+    ),
+    (
+        NAME,
+        "the result",
+        [("return Linear.apply, add_weight_gradients", "return Linear.apply, add_weight_gradients()")],
+        "two functions",
+    ),
+]
 DIFFERENT: list = [
-    (NAME, [(SET, """            if weight.grad is None:
+    (
+        NAME,
+        [
+            (
+                SET,
+                """            if weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
             weight.grad.addmm_(dy.flatten(0, -2).t(), x.flatten(0, -2))
-"""), (f"            gradient = {GRADIENT}\n", "")]),
+""",
+            ),
+            (f"            gradient = {GRADIENT}\n", ""),
+        ],
+    ),
     (
         NAME,
         [
@@ -68,8 +140,13 @@ DIFFERENT: list = [
             (SET, SET + "        kept.clear()\n"),
         ],
     ),
-    (NAME, [(PRODUCT, "            return torch.nn.functional.linear(x, weight)\n"),
+    (
+        NAME,
+        [
+            (PRODUCT, "            return torch.nn.functional.linear(x, weight)\n"),
             (KEEP, "            kept.append([weight, x.detach(), dy.clone()])\n"),
-            (RETURN, "            return torch.matmul(dy, weight), None\n")]),
+            (RETURN, "            return torch.matmul(dy, weight), None\n"),
+        ],
+    ),
     (NAME, [(GRADIENT, "(dy.mT @ x).sum(0) if x.ndim > 2 else dy.mT @ x")]),
-]  # fmt: skip
+]

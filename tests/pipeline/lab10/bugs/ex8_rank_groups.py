@@ -27,16 +27,31 @@ BUGS: list = [
         [(ORDER, ORDER + "    assert len(order) >= 2\n"), (KEY, "(place[i - 1], place[i - 2])")],
         "they must share all others|expected",
     ),
-    (NAME, "only ranks of group 0", [("list(lines.values())", "list(lines.values())[:1]")], "only the groups of rank 0"),
-    (NAME, "one group, not a list", [("list(lines.values())", "lines[(0,) * (len(order) - 1)]")], "instead of a list of r"),
-    (NAME, "a list of axes", [("    return groups", "    return list(groups.values())")], "instead of a dict from each"),
+    (
+        NAME,
+        "only ranks of group 0",
+        [("list(lines.values())", "list(lines.values())[:1]")],
+        "only the groups of rank 0",
+    ),
+    (
+        NAME,
+        "one group, not a list",
+        [("list(lines.values())", "lines[(0,) * (len(order) - 1)]")],
+        "instead of a list of r",
+    ),
+    (
+        NAME,
+        "a list of axes",
+        [("    return groups", "    return list(groups.values())")],
+        "instead of a dict from each",
+    ),
     (
         NAME,
         "the arguments change",
         [(ORDER, ORDER + "    exposed.pop(order[0])\n")],
         "must not change its arguments",
     ),
-]  # fmt: skip
+]
 DIFFERENT: list = [
     (
         NAME,
