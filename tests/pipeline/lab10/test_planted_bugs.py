@@ -13,7 +13,9 @@ from tests.pipeline.lab10.bugs import (
     ex6_interleaved_order,
     ex7_split_backward,
     ex8_rank_groups,
+    ex9_unequal_order,
 )
+from tests.pipeline.lab10.exercises.ex9_unequal_order import unequal_order
 from tests.planted import PlantedBugs
 
 FILES = (
@@ -25,6 +27,7 @@ FILES = (
     ex6_interleaved_order,
     ex7_split_backward,
     ex8_rank_groups,
+    ex9_unequal_order,
 )
 
 
@@ -32,4 +35,4 @@ class TestLab10(PlantedBugs):
     check = check
     BUGS = [bug for file in FILES for bug in file.BUGS]
     DIFFERENT = [answer for file in FILES for answer in file.DIFFERENT]
-    REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__}
+    REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {"unequal_order": unequal_order}

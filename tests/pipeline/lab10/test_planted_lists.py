@@ -7,6 +7,7 @@ from labs_helpers.pipeline.lab10.checks import (
     interleaved_mistakes,
     order_mistakes,
     span_mistakes,
+    unequal_mistakes,
 )
 from tests.planted import PlantedLists, by_number
 
@@ -31,6 +32,10 @@ def of_mesh(groups):
     return lambda sizes, exposed: groups(sizes, exposed)
 
 
+def of_stages(orders):
+    return lambda times, micro_batches, stashes: orders(times, micro_batches, stashes)
+
+
 def as_it_is(answer):
     return answer
 
@@ -44,4 +49,5 @@ class TestLab10(PlantedLists):
         (check.bubble_and_stashes, by_number(bubble_mistakes.stashes, "GPipe", 4, 8), with_right_bubble),
         (check.interleaved_order, interleaved_mistakes.MISTAKES, of_order),
         (check.rank_groups, group_mistakes.MISTAKES, of_mesh),
+        (check.unequal_order, unequal_mistakes.MISTAKES, of_stages),
     )

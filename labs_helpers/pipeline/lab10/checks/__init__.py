@@ -9,6 +9,7 @@ from labs_helpers.pipeline.lab10.checks.ex5_bubble_and_stashes import bubble_and
 from labs_helpers.pipeline.lab10.checks.ex6_interleaved_order import interleaved_order
 from labs_helpers.pipeline.lab10.checks.ex7_split_backward import split_backward
 from labs_helpers.pipeline.lab10.checks.ex8_rank_groups import rank_groups
+from labs_helpers.pipeline.lab10.checks.ex9_unequal_order import unequal_order
 
 __all__ = [
     "bubble_and_stashes",
@@ -20,4 +21,5 @@ __all__ = [
     "split_backward",
     "stage_spans",
     "summary",
+    "unequal_order",
 ]

@@ -31,7 +31,7 @@ BUGS: list = [
         [
             (
                 RETURN,
-                "            w = weight.t() if len(weight) == x.shape[-1] else weight\n            return dy @ w, None\n",
+                "            return dy @ (weight.t() if len(weight) == x.shape[-1] else weight), None\n",
             )
         ],
         "y = x·Wᵀ gives ∂x = ∂y·W",

@@ -32,8 +32,8 @@ def unequal_order(times, micro_batches, stashes):
         return max([free[rank], *(ended[one] for one in needed)])
 
     while len(ended) < 3 * ranks * micro_batches:
-        found = [(start(r, kind), place, r, kind) for r in range(ranks) for place, kind in enumerate("IFW")]
-        begin, _, r, kind = min(one for one in found if one[0] is not None)
+        ready = [(start(r, kind), "IFW".index(kind), r, kind) for r in range(ranks) for kind in "IFW"]
+        begin, _, r, kind = min(one for one in ready if one[0] is not None)
         i = done[r][kind]
         orders[r].append((kind, i))
         done[r][kind] += 1
