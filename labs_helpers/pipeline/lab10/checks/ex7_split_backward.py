@@ -9,7 +9,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, describe_error, expect_tuple
 from labs_helpers.course.verdict.trees import Comparison
 from labs_helpers.pipeline.lab10 import exercises
-from labs_helpers.pipeline.lab10.checks.split_mistakes import after, drawn, mistakes, products, run
+from labs_helpers.pipeline.lab10.checks.split_mistakes import after, drawn, mistakes, run
 
 CASES = (
     drawn("one product", [(3, 4)], (0,), (5,), ((0,),)),
@@ -42,9 +42,7 @@ MORE = "I computes ∂y·W once per product, and nothing else: y is there alread
 
 @exercise("10/7", "a split backward pass", points=15, minutes=20, reference=exercises.split_backward)
 def split_backward(student):
-    comparison = Comparison(
-        "{0}", slack=1e-6, advice="compute one product with a 1 × 2 weight by hand, forward, I and W"
-    )
+    comparison = Comparison("{0}", slack=1e-6, advice="compute one product with a 1 × 2 weight by hand")
     for layers in CASES:
         try:
             found = _measured(student, layers)
@@ -60,8 +58,8 @@ def split_backward(student):
 
 def _measured(student, layers):
     """Return what an answer computes in each round of I and W, by name. Raises Wrong for work at the wrong time."""
-    kept, found = [], {}
-    functions = expect_tuple("", student(kept), "linear", "add_weight_gradients")
+    found = {}
+    functions = expect_tuple("", student(), "linear", "add_weight_gradients")
     if not all(map(callable, functions)):
         raise Wrong("", "returned something other than two functions", cause="return Linear.apply, not its result")
     linear, add = functions
@@ -69,40 +67,45 @@ def _measured(student, layers):
     for number, round in enumerate(layers.rounds):
         grads = [weight.grad for weight in weights]
         for micro in round:
-            values = _forward_and_input(layers, micro, linear, weights, kept)
+            values = _forward_and_input(layers, micro, linear, weights)
             found[f"y of micro-batch {micro}"], found[f"∂x of micro-batch {micro}"] = values
         with FlopCounterMode(display=False) as counter:
             add()
-        _expect_weights(weights, grads, kept)
+        _expect_weights(weights, grads)
+        _expect_dropped(weights, add)
         _expect_flops("W", counter, layers, len(round), "W has one product per entry, ∂yᵀ·x")
         for i, weight in enumerate(weights):
             found[after(i, number)] = weight.grad.clone()
     return found
 
 
-def _forward_and_input(layers, micro, linear, weights, kept):
-    """Run one micro-batch forward and its I; return y and ∂x."""
-    x, before = layers.inputs[micro].clone().requires_grad_(), len(kept)
+def _forward_and_input(layers, micro, linear, weights):
+    """Run one micro-batch forward and its I, product by product as stages do; return y and ∂x."""
+    xs, ys = [layers.inputs[micro]], []
     grads = [None if weight.grad is None else weight.grad.clone() for weight in weights]
-    y = x
     with FlopCounterMode(display=False) as counter:
         for number in layers.chain:
-            y = linear(y, weights[number])
-    if not getattr(y, "requires_grad", False):
-        raise Wrong("", f"linear returns {'None' if y is None else 'a tensor without a graph'}",
-                    cause="return y from forward, and call Linear.apply, not Linear.forward")  # fmt: skip
+            xs[-1] = xs[-1].clone().requires_grad_()
+            ys.append(linear(xs[-1], weights[number]))
+            if not getattr(ys[-1], "requires_grad", False):
+                what = "None" if ys[-1] is None else "a tensor without a graph"
+                cause = "return y from forward, and call Linear.apply, not Linear.forward"
+                raise Wrong("", f"linear returns {what}", cause=cause)
+            xs.append(ys[-1].detach())
     _expect_flops("forward", counter, layers, 1, "forward has one product, x·Wᵀ")
+    gradient = layers.dys[micro]
     with FlopCounterMode(display=False) as counter:
-        y.backward(layers.dys[micro])
+        for x, y in zip(reversed(xs[:-1]), reversed(ys), strict=True):
+            y.backward(gradient)
+            gradient = x.grad
+            if gradient is None:
+                raise Wrong("", "backward returns None for ∂x", cause="return ∂y·W first, and None for weight second")
     for i, (weight, old) in enumerate(zip(weights, grads, strict=True)):
         same = weight.grad is old if old is None or weight.grad is None else torch.equal(weight.grad, old)
         if not same:
             raise Wrong("", f"the gradient of weight {i} changes during I", cause=NOW)
-    if x.grad is None:
-        raise Wrong("", "backward returns None for ∂x", cause="return ∂y·W first, and None for weight second")
     _expect_flops("I", counter, layers, 1, MORE)
-    _expect_entries(layers, micro, kept[before:], weights)
-    return y.detach(), x.grad
+    return xs[-1], gradient
 
 
 def _expect_flops(what, counter, layers, micro_batches, cause):
@@ -113,43 +116,24 @@ def _expect_flops(what, counter, layers, micro_batches, cause):
         raise Wrong("", f"{what} takes {taken:,} FLOPs; {wanted:,} are enough", cause=cause)
 
 
-def _expect_entries(layers, micro, entries, weights):
-    """Raise Wrong unless I kept (weight, x, ∂y) of each product."""
-    wanted = products(layers, micro)
-    if len(entries) != len(wanted):
-        cause = "append one entry per product, in backward" if len(entries) < len(wanted) else "append each entry once"
-        raise Wrong("", f"I adds {len(entries)} entries to kept; the products are {len(wanted)}", cause=cause)
-    for product, entry in zip(wanted, entries, strict=True):
-        right = (weights[product.number], product.x, product.dy)
-        if not isinstance(entry, list | tuple) or len(entry) != 3:
-            raise Wrong("", f"kept contains {entry!r:.60} instead of (weight, x, ∂y)")
-        for place, (mine, value) in enumerate(zip(entry, right, strict=True)):
-            if mine is not value if place == 0 else not _equal(mine, value):
-                names = {"weight": weights[product.number], "x": product.x, "∂y": product.dy, "y": product.y,
-                         "∂x": product.dx}  # fmt: skip
-                known = [name for name, one in names.items() if _equal(mine, one)]
-                what = (
-                    known[0] if known else f"something of shape {tuple(mine.shape)}" if torch.is_tensor(mine) else mine
-                )
-                raise Wrong("", f"element {place} of an entry is {what}; an entry is (weight, x, ∂y)")
-
-
-def _equal(mine, value):
-    return torch.is_tensor(mine) and mine.shape == value.shape and torch.equal(mine.double(), value.double())
-
-
-def _expect_weights(weights, before, kept):
-    """Raise Wrong unless W leaves gradients outside of autograd, in the old tensors, and no entries."""
+def _expect_weights(weights, before):
+    """Raise Wrong unless W leaves gradients outside of autograd, in the old tensors."""
     for i, (weight, old) in enumerate(zip(weights, before, strict=True)):
         if weight.grad is None:
-            raise Wrong(
-                "", f"the gradient of weight {i} is still None after W", cause="W has to use every entry of kept"
-            )
+            cause = "keep one entry per product in backward, and use every entry in W"
+            raise Wrong("", f"the gradient of weight {i} is still None after W", cause=cause)
         if weight.grad.requires_grad:
             raise Wrong("", f"the gradient of weight {i} has a graph of its own", cause="W needs @torch.no_grad()")
         if old is not None and weight.grad is not old:
             cause = "add in place, with += or add_: an optimizer or a bucket may hold the old tensor"
             raise Wrong("", f"W replaces the gradient of weight {i} by a new tensor", cause=cause)
-    if kept:
-        entries = f"{len(kept)} entr{'ies' if len(kept) > 1 else 'y'}"
-        raise Wrong("", f"kept still has {entries} after W", cause="empty the list, or the next W adds them again")
+
+
+def _expect_dropped(weights, add):
+    """Raise Wrong if a second W adds anything."""
+    before = [weight.grad.clone() for weight in weights]
+    add()
+    for i, (weight, old) in enumerate(zip(weights, before, strict=True)):
+        if not torch.equal(weight.grad, old):
+            cause = "W uses every entry once: go through the whole list, and leave it empty"
+            raise Wrong("", f"a second W without a new I changes the gradient of weight {i}", cause=cause)

@@ -3,17 +3,17 @@
 import torch
 
 
-def split_backward(kept):
-    """Return (linear, add_weight_gradients), the functions that split a backward pass into I and W.
+def split_backward():
+    """Return (linear, add_weight_gradients), two functions that split a backward pass into I and W.
 
-    kept: an empty list, which both functions share.
     linear(x, weight) returns y = x·Wᵀ. x: (…, n), weight: (k, n), y: (…, k). Its backward pass is
-    I: it returns ∂x = ∂y·W, appends (weight, x, ∂y) to `kept`, and computes no gradient of weight.
-    add_weight_gradients() is W: for each entry it adds ∂yᵀ·x, summed over all rows of x, to
+    I: it returns ∂x = ∂y·W, keeps (weight, x, ∂y) for W, and computes no gradient of weight.
+    add_weight_gradients() is W: for each kept entry it adds ∂yᵀ·x, summed over all rows of x, to
     weight.grad. If weight.grad is None, this sum becomes weight.grad; otherwise weight.grad remains
-    the same tensor. It records nothing for autograd, and leaves `kept` empty.
+    the same tensor. W records nothing for autograd, and drops the entries.
     Each of y, ∂x and ∂yᵀ·x takes one matrix product.
     """
+    kept = []  # (weight, x, ∂y) of each product whose W has not run yet
 
     class Linear(torch.autograd.Function):
         @staticmethod

@@ -45,20 +45,20 @@ BUGS: list = [
                 "            y = x @ weight.t()\n            ctx.save_for_backward(y, weight)\n            return y\n",
             )
         ],
-        "element 1 of an entry is y; an entry is",
+        "has the shape of weight",
     ),
     (NAME, "∂x is kept", [(KEEP, KEEP.replace("dy))", "dy @ weight))"))], "∂y·W once per product"),
     (
         NAME,
         "swapped",
-        [(KEEP, KEEP.replace("x, dy", "dy, x")), (POP, POP.replace("x, dy", "dy, x"))],
-        "element 1 of an entry is ∂y",
+        [(KEEP, KEEP.replace("x, dy", "dy, x"))],
+        "has the shape of weight",
     ),
     (
         NAME,
         "kept stays",
         [("        while kept:\n" + POP, "        for weight, x, dy in kept:\n")],
-        "empty the list, or the next W adds them again",
+        "W uses every entry once",
     ),
     (NAME, "one entry", [("        while kept:\n", "        if kept:\n")], "use every entry"),
     (
@@ -104,7 +104,7 @@ BUGS: list = [
     ),
     (NAME, "mean", [(GRADIENT, f"({GRADIENT}) / x[..., 0].numel()")], "a mean over the rows"),
     (NAME, "graph", [("    @torch.no_grad()\n", "")], "W needs @torch.no_grad"),
-    (NAME, "no entry", [(KEEP, "")], "append one entry per product"),
+    (NAME, "no entry", [(KEEP, "")], "keep one entry per product"),
     (
         NAME,
         "swapped gradients",
