@@ -40,7 +40,7 @@ NOW = "I computes the gradient of weight at once: keep (weight, x, ∂y) for W, 
 MORE = "I computes ∂y·W once per product, and nothing else: y is there already, and ∂yᵀ·x belongs to W"
 
 
-@exercise("10/7", "a split backward pass", points=15, minutes=20, reference=exercises.split_backward)
+@exercise("10/7", "a split backward pass", points=15, minutes=25, reference=exercises.split_backward)
 def split_backward(student):
     comparison = Comparison("{0}", slack=1e-6, advice="compute one product with a 1 × 2 weight by hand")
     for layers in CASES:

@@ -23,7 +23,7 @@ MESHES = (  # sizes, exposed megabytes, both by axis
 ADVICE = "write down the coordinates of ranks 0, 1, 2, … of a 2 × 2 × 2 mesh, one rank per line"
 
 
-@exercise("10/8", "the groups of a mesh", points=15, minutes=15, reference=exercises.rank_groups)
+@exercise("10/8", "the groups of a mesh", points=15, minutes=20, reference=exercises.rank_groups)
 def rank_groups(student):
     def in_order(sizes, exposed):
         """Return the student's groups, sorted by their first ranks."""

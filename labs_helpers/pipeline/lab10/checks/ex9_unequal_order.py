@@ -4,8 +4,9 @@ from copy import deepcopy
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, describe_error, likely
-from labs_helpers.pipeline.lab10.checks.orders import as_schedule, expect_order
+from labs_helpers.pipeline.lab10.checks.orders import expect_order
 from labs_helpers.pipeline.lab10.checks.unequal_mistakes import MISTAKES
+from labs_helpers.pipeline.lab10.own_schedule import as_schedule
 from labs_helpers.pipeline.messages import complete
 from labs_helpers.pipeline.schedules import one_f_one_b
 from labs_helpers.pipeline.simulate import Times, simulate
@@ -30,7 +31,7 @@ ERRORS = (
 )
 
 
-@exercise("10/9", "transfer: unequal stages", points=50, minutes=45)
+@exercise("10/9", "transfer: unequal stages", points=50, minutes=50)
 def unequal_order(student):
     for name, times, micro_batches, stashes in CASES:
         given = times, micro_batches, stashes
