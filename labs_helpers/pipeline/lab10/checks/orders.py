@@ -66,7 +66,8 @@ def told(case: Case, orders: Orders) -> tuple[str, str, str]:
 
 def shown(found: list[tuple], right: list[tuple]) -> tuple[str, str]:
     """Return two lists as text, from the first entry that differs if they are long."""
-    same = next((i for i, pair in enumerate(zip(found, right, strict=False)) if pair[0] != pair[1]), 0)
+    shorter = min(len(found), len(right))
+    same = next((i for i, pair in enumerate(zip(found, right, strict=False)) if pair[0] != pair[1]), shorter)
     start = max(0, same - 3) if max(len(found), len(right)) > SHOWN else 0
     return as_text(found, start), as_text(right, start)
 
@@ -85,6 +86,8 @@ def consequence(case: Case, orders: Orders) -> str:
         check(complete(schedule))
     except InvalidSchedule as error:
         return f"In this order: {error}"
+    except IndexError:
+        return "In this order: an entry names a chunk that no rank has"
     held, least = peak_stashes(schedule), peak_stashes(right)
     more = [rank for rank in range(len(held)) if held[rank] > least[rank]]
     if more:
