@@ -20,6 +20,7 @@ TABLE = (
     ("a large output after small blocks", [0, 8, 6, 8, 4, 6, 3, 3, 8, 10], 3),
     ("12 blocks on 5 ranks", [0, *[2] * 12, 5], 5),
 )
+ERRORS = ((r"(min|max)\(\) (arg|iterable argument) is", "no part is left for a later stage: each of them needs one"),)
 ADVICE = "for 5 parts and 2 stages, write down all four cuts"
 
 
