@@ -2,7 +2,7 @@
 
 from tests.unseen.answers import Answer
 
-S, N, G, O, B = "stage_spans", "naive_step", "gpipe_order", "one_f_one_b_order", "bubble_and_stashes"
+S, N, G, F, B = "stage_spans", "naive_step", "gpipe_order", "one_f_one_b_order", "bubble_and_stashes"
 
 GREEDY = '''
 def stage_spans(costs, stages):
@@ -88,11 +88,11 @@ ANSWERS = [
     Answer(G, "reversed", [('[(kind, i) for kind in "FB" for i in range(micro_batches)]', '[("F", i) for i in range(micro_batches)] + [("B", i) for i in reversed(range(micro_batches))]')], says="start with the last micro-batch"),
     Answer(G, "a generator", [('[(kind, i) for kind in "FB" for i in range(micro_batches)]', '((kind, i) for kind in "FB" for i in range(micro_batches))')], says="is not a list"),
     Answer(G, "names of the stages", [("(kind, i)", "(kind, rank, i)")], says="an entry looks like"),
-    Answer(O, "GPipe", [("min(ranks - rank - 1, micro_batches)", "micro_batches")], says="GPipe's order"),
-    Answer(O, "one too many", [("ranks - rank - 1", "ranks - rank")], says="one forward pass too long"),
-    Answer(O, "counts up", [("ranks - rank - 1", "rank")], says="counts the ranks before this one"),
-    Answer(O, "pairs the same micro-batch", [('("B", k)]', '("B", warm_up + k)]')]),
-    Answer(O, "no end", [(' + [("B", i) for i in range(micro_batches - warm_up, micro_batches)]', "")], says="the backward passes at the end are missing"),
+    Answer(F, "GPipe", [("min(ranks - rank - 1, micro_batches)", "micro_batches")], says="GPipe's order"),
+    Answer(F, "one too many", [("ranks - rank - 1", "ranks - rank")], says="one forward pass too long"),
+    Answer(F, "counts up", [("ranks - rank - 1", "rank")], says="counts the ranks before this one"),
+    Answer(F, "pairs the same micro-batch", [('("B", k)]', '("B", warm_up + k)]')]),
+    Answer(F, "no end", [(' + [("B", i) for i in range(micro_batches - warm_up, micro_batches)]', "")], says="the backward passes at the end are missing"),
     Answer(B, "over the useful time", [("wait / (work + wait)", "wait / work")], says="bubble over the useful time"),
     Answer(B, "1F1B has less", [("return wait / (work + wait)", 'wait = wait / 2 if schedule == "1F1B" else wait\n    return wait / (work + wait)')], says="1F1B does not shrink the bubble"),
     Answer(B, "GPipe's stashes everywhere", [('"1F1B": ranks', '"1F1B": micro_batches')], says="does not hold a stash of every micro-batch"),

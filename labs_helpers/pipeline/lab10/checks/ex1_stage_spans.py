@@ -34,7 +34,9 @@ def stage_spans(student):
             raise Wrong("", f"returned {answer!r:.80} instead of a list of pairs (start, stop)", cause=cause)
         return [tuple(pair) for pair in answer]
 
-    yield from judge(student, listed, list(_cases()), MISTAKES, told=_told, same=same, otherwise=_fault, advice=ADVICE)
+    yield from judge(
+        student, listed, list(_cases()), MISTAKES, told=_told, same=same, errors=ERRORS, otherwise=_fault, advice=ADVICE
+    )
 
 
 def _cases():
