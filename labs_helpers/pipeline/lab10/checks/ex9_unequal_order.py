@@ -27,7 +27,7 @@ CASES = (  # name, times (F, I, W) per rank, micro-batches, stashes
 ADVICE = "draw your timeline: which ready action would have filled the first wait?"
 ERRORS = (
     (r"KeyError: \('(F|I|W)'", "an action's inputs may not exist yet: leave it out until they do"),
-    (r"^ValueError: min\(\) (arg|iterable)", "no action is ready: is an action's input, or a free stash, never counted?"),
+    (r"^ValueError: min\(\) (arg|iterable)", "no action is ready: an input or a free stash is not counted"),
 )
 
 
