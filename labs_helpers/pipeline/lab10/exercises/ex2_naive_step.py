@@ -17,7 +17,7 @@ def naive_step(stage, group, inputs, targets, loss_of, shape):
     total = 0.0
     for i in range(len(inputs)):
         x, target = inputs[i], targets[i]
-        # 1. Where does this rank's input come from? Autograd must keep the gradient of a received one.
+        # 1. Where does x come from? Autograd must compute the gradient of a received x.
         ### BEGIN SOLUTION
         if group.rank > 0:
             x = torch.empty(shape)
