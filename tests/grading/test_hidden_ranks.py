@@ -49,7 +49,7 @@ def references(lab, known, seeds=(7, 8)):
         yield exercise.id, name, known.REFERENCES[name], expected
 
 
-@pytest.mark.parametrize("number", ["06", "07", "08", "09"])
+@pytest.mark.parametrize("number", ["06", "07", "08", "09", "10"])
 def test_a_right_answer_written_differently_agrees_and_a_bug_does_not(number, tmp_path):
     lab, known = planted_bugs(number)
     for exercise, name, reference, expected in references(lab, known, (7,)):

@@ -4,14 +4,14 @@ import torch
 
 
 def naive_step(stage, group, inputs, targets, loss_of, shape):
-    """Add the gradients of the mean loss to this rank's parameters; the last rank returns that loss.
+    """Add the gradients of the mean loss to this rank's parameters; the last rank returns the loss.
 
     stage: this rank's part of the model, a module. group: the ranks, in the order of their stages;
-    group.rank and group.size are numbers, group.send(tensor, to) and group.receive(tensor, source)
+    group.rank and group.size are numbers. group.send(tensor, to) and group.receive(tensor, source)
     wait for the other rank. A receive fills the tensor, which has the message's shape and dtype:
-    every message between stages is float32 and has this `shape`. inputs, targets: lists with one
+    each message between stages is float32 and has this `shape`. inputs, targets: lists with one
     entry per micro-batch. Only rank 0 has inputs and only the last rank has targets; the entries of
-    the other ranks are None. loss_of(output, target) is the mean loss of a micro-batch. The
+    the other ranks are None. loss_of(output, target) is the mean loss of a micro-batch. All
     micro-batches are equally large. There may be one rank, which is then the first and the last.
     """
     total = 0.0
