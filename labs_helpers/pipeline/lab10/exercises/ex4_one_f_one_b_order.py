@@ -4,8 +4,8 @@
 def one_f_one_b_order(rank, ranks, micro_batches):
     """Return the order in which a rank works in 1F1B: pairs ("F", i) and ("B", i).
 
-    A rank first runs one forward pass for each rank after it. Then one forward and one backward pass
-    take turns, until no forward pass is left. At the end it runs the backward passes that are left.
+    A rank first runs one forward pass for each rank after it. Then one forward and one backward
+    pass take turns, until no forward pass is left. Then it runs the remaining backward passes.
     Both kinds start with micro-batch 0. There may be fewer micro-batches than ranks.
     """
     # 1. How many forward passes come before the first pair? There may not be that many.

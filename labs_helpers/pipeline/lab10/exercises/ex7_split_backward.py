@@ -26,7 +26,7 @@ def split_backward():
 
         @staticmethod
         def backward(ctx, dy):
-            # 2. Keep what W needs. Return one gradient per argument of forward, None for no gradient.
+            # 2. Keep what W needs. Return one gradient per argument of forward, or None for it.
             ### BEGIN SOLUTION
             x, weight = ctx.saved_tensors
             kept.append((weight, x, dy))
