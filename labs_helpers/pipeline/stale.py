@@ -48,10 +48,9 @@ def train(
             used.append({name: weight.clone().requires_grad_() for name, weight in stash[0].items()})
             x = functional_call(stage, used[-1], (x,))
         loss = loss_of(x, target)
-        loss.backward()
         losses.append(loss.item())
+        gradients = torch.autograd.grad(loss, [weight for weights in used for weight in weights.values()])
         with torch.no_grad():
-            for stage, weights in zip(stages, used, strict=True):
-                for name, p in stage.named_parameters():
-                    p -= lr * weights[name].grad
+            for p, gradient in zip((p for stage in stages for p in stage.parameters()), gradients, strict=True):
+                p.sub_(gradient, alpha=lr)
     return losses

@@ -152,4 +152,4 @@ MISTAKES = [
     ("all forward passes come before all backward passes, as in GPipe", _gpipe),
     ("1F1B runs on each chunk alone, and the first chunk is finished before the second begins", _each_chunk_alone),
 ]
-ERRORS = ((r"^IndexError", FEWER),)
+ERRORS = ((r"^IndexError: .* out of range", FEWER),)
