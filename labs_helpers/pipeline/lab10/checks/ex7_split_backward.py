@@ -15,6 +15,7 @@ CASES = (
     drawn("one product", [(3, 4)], (0,), (5,), ((0,),)),
     drawn("a square weight", [(4, 4)], (0,), (6,), ((0,),)),
     drawn("sequences, x of shape (2, 3, 4)", [(5, 4)], (0,), (2, 3), ((0,),)),
+    drawn("x of shape (2, 1, 3, 4)", [(5, 4)], (0,), (2, 1, 3), ((0,),)),
     drawn("two layers", [(6, 4), (3, 6)], (0, 1), (5,), ((0,),)),
     drawn("W after two micro-batches, and again after a third", [(6, 4), (3, 6)], (0, 1), (5,), ((0, 1), (2,))),
     drawn("two layers that share a weight", [(4, 4)], (0, 0), (2, 3), ((0, 1), (2,))),

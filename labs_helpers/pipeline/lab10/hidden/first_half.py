@@ -52,7 +52,7 @@ def _step(function: Function, weights: list[Tensor], inputs: list[Tensor], targe
         first, last = group.rank == 0, group.rank == group.size - 1
         given = [list(inputs if first else nothing), list(targets if last else nothing)]
         loss = function(stage, group, *given, mse_loss, tuple(inputs[0].shape))
-        return stage[0].weight.grad, float(loss) if last else None
+        return stage[0].weight.grad, torch.as_tensor(loss).float() if last else None
 
     with one_thread():
         return practice_groups(on_rank, len(weights), timeout=LIMIT_S).results

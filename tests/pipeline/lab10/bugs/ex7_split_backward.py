@@ -148,5 +148,5 @@ DIFFERENT: list = [
             (RETURN, "            return torch.matmul(dy, weight), None\n"),
         ],
     ),
-    (NAME, [(GRADIENT, "(dy.mT @ x).sum(0) if x.ndim > 2 else dy.mT @ x")]),
+    (NAME, [(GRADIENT, "(dy.mT @ x).flatten(0, -3).sum(0) if x.ndim > 2 else dy.mT @ x")]),
 ]
