@@ -17,7 +17,7 @@ CLOSE = 0.2  # difference from the published time that counts as a good predicti
 
 
 def draw_published(rows: pandas.DataFrame) -> Figure:
-    """Draw the predicted time over the published one, a row per run. rows: from `published.compare`."""
+    """Draw the predicted time over the published one, a row per run. rows: from `published.predictions`."""
     off = (rows["ratio"] - 1).abs()
     others = int((~rows["fitted"]).sum())
     title = f"{int((off[~rows['fitted']] <= CLOSE).sum())} of {others} predictions come within {CLOSE:.0%}"

@@ -107,21 +107,16 @@ def _llama(gpus: int, tp: int, cp: int, pp: int, dp: int, length: int, each: int
     return Published(f"Llama 3 405B, {length:,} tokens", run, cluster, layout, run.flops(), tflops)
 
 
-def compare() -> pandas.DataFrame:
-    """Return published and predicted seconds per step, and the place of the published grid in the planner's ranking.
+def predictions() -> pandas.DataFrame:
+    """Return the published and the predicted seconds per step of each run.
 
-    GB: predicted memory of the published layout. fitted: whether the planner's constant is fitted to the row. The
-    ranking allows the techniques of the paper: for Narayanan et al. no ZeRO, no sequence parallelism and recomputation
-    everywhere; for Llama 3 its cp. In a grid the planner chooses micro-batch, chunks and, for Llama 3, ZeRO stage and
-    checkpoints.
+    GB: predicted memory of the published layout. fitted: whether the planner's constant is fitted to the row.
     """
     import pandas
 
     rows = []
     for one in published():
         found = evaluate(one.run, one.cluster, one.layout)
-        ranking = find_layouts(one.run, one.cluster, one.layout.cp)
-        grids = [candidate.layout[:3] for candidate in ranking.candidates]
         rows.append(
             {
                 "run": one.name,
@@ -132,9 +127,23 @@ def compare() -> pandas.DataFrame:
                 "ratio": found.time.step / one.seconds,
                 "GB": found.memory / GB,
                 "fitted": (one.name, one.cluster.gpus) in FITTED,
-                "place": grids.index(one.layout[:3]) + 1,
-                "of": len(grids),
-                "planner's first": str(ranking.candidates[0].layout),
             }
         )
     return pandas.DataFrame(rows).set_index("run")
+
+
+def compare() -> pandas.DataFrame:
+    """Return `predictions`, with the place of each published grid in the planner's ranking. It takes seconds.
+
+    The ranking allows the techniques of the paper: for Narayanan et al. no ZeRO, no sequence parallelism and
+    recomputation everywhere; for Llama 3 its cp. In a grid the planner chooses micro-batch, chunks and, for Llama 3,
+    ZeRO stage and checkpoints.
+    """
+    places, grids, first = [], [], []
+    for one in published():
+        ranking = find_layouts(one.run, one.cluster, one.layout.cp)
+        order = [candidate.layout[:3] for candidate in ranking.candidates]
+        places.append(order.index(one.layout[:3]) + 1)
+        grids.append(len(order))
+        first.append(str(ranking.candidates[0].layout))
+    return predictions().assign(place=places, of=grids, **{"planner's first": first})
