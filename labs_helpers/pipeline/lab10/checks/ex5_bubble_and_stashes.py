@@ -7,6 +7,7 @@ from labs_helpers.course.verdict import expect_is_number, expect_tuple
 from labs_helpers.course.verdict.pure_functions import Case, Part, judge_parts
 from labs_helpers.pipeline.lab10 import exercises
 from labs_helpers.pipeline.lab10.checks import bubble_mistakes
+from labs_helpers.pipeline.lab10.checks.orders import counted
 from labs_helpers.pipeline.schedules import SCHEDULES
 from labs_helpers.pipeline.simulate import simulate
 from labs_helpers.pipeline.validate import peak_stashes
@@ -40,8 +41,13 @@ def _case(name, ranks, micro_batches, chunks=1):
     schedule = SCHEDULES[name](ranks, micro_batches, *more)
     right = simulate(schedule).bubble_share, peak_stashes(schedule)[0]
     of_chunks = f", {chunks} chunks" * bool(more)
-    title = f"{name}, {ranks} rank{'s' * (ranks > 1)}, {micro_batches} micro-batches{of_chunks}"
-    return Case(title, (name, ranks, micro_batches, *more), right, f"{title}: {right[0]:.1%}, {right[1]} stashes")
+    title = f"{name}, {counted(ranks, 'rank')}, {micro_batches} micro-batches{of_chunks}"
+    return Case(
+        title,
+        (name, ranks, micro_batches, *more),
+        right,
+        f"{title}: {right[0]:.1%}, {counted(right[1], 'stash', 'es')}",
+    )
 
 
 def _close(found, right) -> bool:

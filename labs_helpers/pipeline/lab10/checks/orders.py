@@ -52,7 +52,7 @@ def case(right: Callable, ranks: int, micro_batches: int, *chunks: int) -> Case:
     some = counted(micro_batches, "micro-batch", "es")
     stashes = ", ".join(map(str, peak_stashes(schedule)))
     name = f"{counted(ranks, 'rank')}, {some}{of_chunks}"
-    line = f"{name}: bubble {simulate(schedule).bubble_share:.0%}, at most {stashes} stashes"
+    line = f"{name}: bubble {simulate(schedule).bubble_share:.0%}, most stashes by rank {stashes}"
     return Case(name, arguments, orders, line)
 
 
