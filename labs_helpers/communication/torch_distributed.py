@@ -32,6 +32,7 @@ class TorchCommunication(Communication):
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self.name: str = group.group_name  # the name by which the compiler's graphs find it
         self.nccl = dist.get_backend(group) == "nccl"
+        self._twin: TorchCommunication | None = None
         if self.nccl:
             self.device = torch.device("cuda", torch.cuda.current_device())
 
@@ -93,8 +94,10 @@ class TorchCommunication(Communication):
     def twin(self) -> Communication:
         if not self.nccl or self.size == 1:
             return self
-        ranks = dist.get_process_group_ranks(self.group)
-        return TorchCommunication(dist.new_group(ranks, use_local_synchronization=True))
+        if self._twin is None:
+            ranks = dist.get_process_group_ranks(self.group)
+            self._twin = TorchCommunication(dist.new_group(ranks, use_local_synchronization=True))
+        return self._twin
 
     def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]:
         if self.size < dist.get_world_size():

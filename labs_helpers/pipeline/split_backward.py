@@ -2,8 +2,8 @@
 
 Only I is on the way to the stage before; W may run whenever the rank would otherwise wait (Qi et al., Zero Bubble
 Pipeline Parallelism, 2024). In I, each product y = x·Wᵀ computes ∂x and keeps (x, ∂y); W then adds ∂yᵀ·x to the
-weight's gradient, in place, with one product and without a temporary. Calling `torch.autograd.grad` twice, for the input and
-then for the weights, would compute every ∂y twice.
+weight's gradient, in place, with one product and without a temporary. Calling `torch.autograd.grad` twice, for the input
+and then for the weights, would compute every ∂y twice.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class WeightGradients:
 class _LaterWeight(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, later: WeightGradients) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        ctx.later = later
+        ctx.save_for_backward(x)
+        ctx.weight, ctx.later = weight, later  # activation checkpointing would return a copy of a saved weight
         return F.linear(x, weight)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, None, None]:
-        x, weight = ctx.saved_tensors
+        (x,), weight = ctx.saved_tensors, ctx.weight
         ctx.later.entries.append((weight, x, dy))
         return (dy @ weight if ctx.needs_input_grad[0] else None), None, None
 

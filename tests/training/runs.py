@@ -90,7 +90,7 @@ def plain_loop():
     import torch.nn.functional as F
 
     from labs_helpers.training.datasets import Digits, digit_sequences
-    from labs_helpers.training.trainer import first_weights
+    from labs_helpers.training.model_part import first_weights
     from labs_helpers.transformer import Transformer
     from labs_helpers.transformer.train import adamw, learning_rate
 
