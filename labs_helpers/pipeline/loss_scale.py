@@ -17,9 +17,9 @@ from labs_helpers.communication.interface import Communication
 class LossScale:
     """The factor of the loss: halved after an overflow, doubled after `growth_interval` good steps in a row.
 
-            pipeline.run(inputs, targets, scale=scale.factor)
-            if scale.unscale(gradients, mesh.values()):
-                optimizer.step()
+    pipeline.run(inputs, targets, scale=scale.factor)
+    if scale.unscale(gradients, mesh.values()):
+        optimizer.step()
     """
 
     def __init__(self, factor: float = 2.0**16, growth_interval: int = 2000) -> None:

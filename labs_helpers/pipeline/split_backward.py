@@ -2,8 +2,8 @@
 
 Only I is on the way to the stage before; W may run whenever the rank would otherwise wait (Qi et al., Zero Bubble
 Pipeline Parallelism, 2024). In I, each product y = x·Wᵀ computes ∂x and keeps (x, ∂y); W then adds ∂yᵀ·x to the
-weight's gradient, in place, with one product and without a temporary. Calling `torch.autograd.grad` twice, for the input
-and then for the weights, would compute every ∂y twice.
+weight's gradient, in place, with one product and without a temporary. Calling `torch.autograd.grad` twice, for the
+input and then for the weights, would compute every ∂y twice.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ Span = tuple[int, int]  # the parts start … stop − 1
 
 
 def part_costs(config: TransformerConfig, length: int) -> list[float]:
-    """Return the FLOPs per token of each part, forward: the embedding, the blocks, the output. Backward is twice that."""
+    """Return each part's FLOPs per token in a forward pass: of the embedding, the blocks and the output. A backward
+    pass takes twice as many."""
     flops = forward_flops(config, length, causal=True)
     block = (flops["attention"] + flops["scores"] + flops["mlp"]) / config.layers
     return [0.0, *[block] * config.layers, flops["output"]]

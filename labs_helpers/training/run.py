@@ -57,8 +57,8 @@ class Report(NamedTuple):
 def train(comm: Any, settings: Settings, say: Say = print, at: Say = nothing) -> Report:
     """Train according to `settings`, and return the report; every rank of comm calls this.
 
-    comm: a communicator of MPI, or a `TorchWorld`. say: reports progress, on rank 0. at: notes what this rank begins, for
-    the message about a rank that fails.
+    comm: a communicator of MPI, or a `TorchWorld`. say: reports progress, on rank 0. at: notes what this rank begins,
+    for the message about a rank that fails.
 
     Raises Refused on every rank, before any training, for impossible settings, unusable files or folders, or a
     checkpoint of another run. Raises FloatingPointError if the loss becomes NaN or infinite.

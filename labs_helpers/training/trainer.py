@@ -68,19 +68,28 @@ class Trainer:
         settings, update = self.settings, self.update
         for group in update.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, settings.steps, settings.lr)
-        for each in self.groups:
-            each.reset()
+        self._count_from_0()
         update.clear()
         tokens, targets = self.mine(*self.data.batch(self.step))
         losses = self.pipeline.run(tokens.split(settings.micro_batch), targets.split(settings.micro_batch))
         update.finish()
         if update.tied_gradient is not None:
             sum_tied_gradients(update.tied_gradient, self.pipeline.schedule, self.pp)
-        self.sent = (sum(each.bytes_sent for each in self.groups), sum(each.messages_sent for each in self.groups))
+        before = self._counted()
         clip_gradients(update.gradients, self.tp, MAX_NORM, [self.pp, self.dp] if settings.zero else [self.pp])
+        self._count_from_0()
         update.apply()
+        after = self._counted()
+        self.sent = before[0] + after[0], before[1] + after[1]
         self.step += 1
         return torch.stack(losses).mean() if losses else tokens.new_zeros((), dtype=self.pipeline.dtype)
+
+    def _count_from_0(self) -> None:
+        for group in self.groups:
+            group.reset()
+
+    def _counted(self) -> tuple[int, int]:
+        return sum(group.bytes_sent for group in self.groups), sum(group.messages_sent for group in self.groups)
 
     def wait_for_device(self) -> None:
         """Wait until a GPU has finished its work."""

@@ -132,7 +132,7 @@ class Transformer(nn.Module):
         return self.run_blocks(self.embedding(tokens), list(self.blocks), tokens.shape[1])
 
     def run_blocks(self, x: Tensor, blocks: list[Block], length: int) -> Tensor:
-        """Return the residual stream (B, L, width) after `blocks`, some or all of the model's. length: of the tokens."""
+        """Return the residual stream (B, L, width) after some or all blocks of the model. length: of the tokens."""
         cos, sin = rotary_angles(length, self.config.head_dim, self.config.rope_theta, x.device)
         if self.segments:
             return run_segments(blocks, self.segments, x, cos, sin)

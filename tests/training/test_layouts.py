@@ -1,0 +1,116 @@
+"""Test that dp × pp × tp practice ranks train like one process: losses, parameters, moments and validation.
+
+Every case clips its gradients, and most have several micro-batches and a tied embedding.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.training.layouts import OfRank, in_one_process, on_practice_ranks, plain, settings
+
+SEQUENCE, AGAIN = {"sequence_parallel": True}, {"checkpoint_activations": True}
+INTERLEAVED = {"schedule": "interleaved", "chunks": 2}
+QUICK = [
+    settings(micro_batches=3),
+    settings(dp=4, zero=1),
+    settings(pp=2),
+    settings(dp=2, pp=2, zero=1),
+    settings(dp=2, pp=2, schedule="GPipe", micro_batches=3, tied=False),
+    settings(dp=2, pp=2, zero=1, **INTERLEAVED),
+    settings(dp=2, micro_batches=2, **INTERLEAVED),  # the first and the last stage share a rank
+    settings(pp=3, schedule="ZB-H1", **AGAIN),
+    settings(pp=2, tp=2, schedule="ZB-H1", **SEQUENCE),
+    settings(pp=2, tp=2, scheme="naive", **AGAIN),
+    settings(dp=2, pp=2, tp=2, layers=2, zero=1, sequences=1, **SEQUENCE, **AGAIN),
+    settings(pp=2, micro_batches=1),
+]
+FLOAT32 = [
+    settings(dp=2, pp=2, zero=1, dtype="float32"),
+    settings(pp=2, tp=2, schedule="ZB-H1", dtype="float32", **SEQUENCE),
+]
+
+
+def every_layout():
+    """All layouts of up to 8 ranks that the model allows, with all schedules and stages of ZeRO; the other settings take
+    turns."""
+    turns = itertools.cycle(itertools.product([True, False], [{}, AGAIN], [{}, SEQUENCE, {"scheme": "naive"}]))
+    for dp, pp, tp in itertools.product(range(1, 9), range(1, 9), (1, 2, 4)):
+        if dp * pp * tp > 8:
+            continue
+        for schedule, zero in itertools.product(({}, {"schedule": "GPipe"}, {"schedule": "ZB-H1"}, INTERLEAVED), (0, 1)):
+            if zero and dp == 1 or schedule is INTERLEAVED and pp > 4:
+                continue
+            tied, again, scheme = next(turns)
+            given = {**schedule, **again, **(scheme if tp > 1 else {})}
+            yield settings(dp, pp, tp, layers=6, tied=tied, sequences=1, zero=zero, **given)
+
+
+def name(wanted):
+    options = [wanted.schedule, f"{wanted.micro_batches_per_step} micro-batches", wanted.dtype]
+    options += ["tied"] * wanted.config.tied + ["zero"] * wanted.zero + ["again"] * wanted.checkpoint_activations
+    options += [wanted.scheme] + ["sequence"] * wanted.sequence_parallel
+    return f"{wanted.dp} × {wanted.pp} × {wanted.tp}, {', '.join(options)}"
+
+
+def check(wanted, bound):
+    """Assert that all differences are at most `bound`: absolute for losses, relative to the norm for tensors."""
+    expected, ranks = in_one_process(plain(wanted)), [OfRank(*rank) for rank in on_practice_ranks(wanted)]
+    for rank in ranks:
+        assert np.abs(np.subtract(rank.losses, expected.losses)).max() <= bound
+        assert abs(rank.validation["validation_loss"] - expected.validation["validation_loss"]) <= bound
+        assert rank.sent == rank.by_formula
+    first, *others = ranks
+    assert first.state.keys() == expected.state.keys() and not any(rank.state for rank in others)
+    for key, value in expected.state.items():
+        assert np.linalg.norm(first.state[key] - value) <= bound * np.linalg.norm(value), key
+    copies = [rank.tied for rank in ranks if rank.tied is not None]
+    whole = [np.concatenate(copies[i : i + wanted.tp]) for i in range(0, len(copies), wanted.tp)]
+    assert len(whole) == (2 * wanted.dp if wanted.config.tied and wanted.pp > 1 else 0)
+    assert all(np.array_equal(copy, first.state["model/embedding.weight"]) for copy in whole)
+
+
+@pytest.mark.parametrize("wanted", QUICK, ids=name)
+def test_a_layout_trains_like_one_process(wanted):
+    check(wanted, 1e-9)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("wanted", [*every_layout()], ids=name)
+def test_every_layout_trains_like_one_process(wanted):
+    check(wanted, 1e-9)
+
+
+def roundings(wanted):
+    """The most roundings, one after another, between a weight and a gradient: a sum of n products has n.
+
+    Through a block: two norms; the products with wq (or wk, wv), scores, softmax, values and wo; gate (or up), SiLU and
+    down. Through the output: a norm, the logits and their softmax. The backward pass goes back through as many, and adds
+    up the tokens.
+    """
+    config = wanted.config
+    norm, softmax = config.width + 4, wanted.length + 3
+    attention = norm + config.width + 3 + config.head_dim + softmax + wanted.length + config.width + 1
+    mlp = norm + config.width + 6 + config.hidden + 1
+    output = norm + config.width + config.vocabulary + 3
+    return 2 * (config.layers * (attention + mlp) + output) + wanted.batch * wanted.length
+
+
+@pytest.mark.parametrize("wanted", FLOAT32, ids=name)
+def test_float32_differs_by_no_more_than_roundings(wanted):
+    """Compare loss and gradient of the first step with those of float64.
+
+    n roundings change a result without cancellation by up to n · u, u = 2⁻²⁴ (Higham, Accuracy and Stability of
+    Numerical Algorithms, 2002, section 3.1). Cancellation makes this larger, and random signs make it smaller, by about
+    √n. A missing or doubled micro-batch would change a gradient by more than 1 / (2 · micro-batches). Later steps are not
+    compared: AdamW divides by the gradient's size, so that a change of a tiny gradient is a change of a whole step.
+    """
+    bound = roundings(wanted) * 2.0**-24
+    assert bound < 0.01 / wanted.micro_batches_per_step
+    expected = in_one_process(plain(wanted), steps=1)
+    first = on_practice_ranks(wanted, steps=1)[0]
+    assert abs(first.losses[0] / expected.losses[0] - 1) <= bound
+    for key, gradient in expected.state.items():
+        if key.startswith("exp_avg/"):
+            assert np.linalg.norm(first.state[key] - gradient) <= bound * np.linalg.norm(gradient), key
