@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
 from labs_helpers.communication.interface import Communication, Request
+from labs_helpers.launch.world import with_messages
 
 # PyTorch 2.13 has new names for them.
 _all_gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
@@ -86,9 +87,11 @@ class TorchCommunication(Communication):
         dist.broadcast(x, group=self.group, group_src=root)
 
     def _start_send(self, x: Tensor, to: int) -> Request:
+        with_messages.add(self.name)
         return _Started(dist.isend(x, group=self.group, group_dst=to))
 
     def _start_receive(self, x: Tensor, source: int) -> Request:
+        with_messages.add(self.name)
         return _Started(dist.irecv(x, group=self.group, group_src=source))
 
     def twin(self) -> Communication:

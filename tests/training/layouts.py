@@ -40,7 +40,7 @@ class Trained(NamedTuple):
 
 
 class OfRank(NamedTuple):
-    """What one rank found. sent, by_formula: (bytes, messages) of the last step. tied: the tied weight that it holds."""
+    """What one rank found. sent, by_formula: (bytes, messages) of the last step. tied: its copy of the tied weight."""
 
     losses: list
     validation: dict
@@ -131,6 +131,4 @@ def _plain_loop(wanted, steps):
 
 def plain(wanted):
     """The settings of one process that trains on the same batches from the same weights."""
-    return Settings(
-        1, 1, wanted.data, wanted.config, wanted.steps, wanted.batch, wanted.length, dtype=wanted.dtype
-    )
+    return Settings(1, 1, wanted.data, wanted.config, wanted.steps, wanted.batch, wanted.length, dtype=wanted.dtype)

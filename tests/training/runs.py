@@ -30,7 +30,7 @@ def settings(dp, tp, dtype="float64", data="text", **others):
 
 
 def ranks_of(task):
-    return 1 if callable(task) else task.dp * task.tp
+    return 1 if callable(task) else task.dp * task.pp * task.tp
 
 
 def in_rounds(tasks, ranks=4):

@@ -33,13 +33,14 @@ FLOAT32 = [
 
 
 def every_layout():
-    """All layouts of up to 8 ranks that the model allows, with all schedules and stages of ZeRO; the other settings take
-    turns."""
+    """All layouts of up to 8 ranks that the model allows, with all schedules, and with and without ZeRO; the other
+    settings take turns."""
+    schedules = ({}, {"schedule": "GPipe"}, {"schedule": "ZB-H1"}, INTERLEAVED)
     turns = itertools.cycle(itertools.product([True, False], [{}, AGAIN], [{}, SEQUENCE, {"scheme": "naive"}]))
     for dp, pp, tp in itertools.product(range(1, 9), range(1, 9), (1, 2, 4)):
         if dp * pp * tp > 8:
             continue
-        for schedule, zero in itertools.product(({}, {"schedule": "GPipe"}, {"schedule": "ZB-H1"}, INTERLEAVED), (0, 1)):
+        for schedule, zero in itertools.product(schedules, (0, 1)):
             if zero and dp == 1 or schedule is INTERLEAVED and pp > 4:
                 continue
             tied, again, scheme = next(turns)
@@ -60,7 +61,9 @@ def check(wanted, bound):
     for rank in ranks:
         assert np.abs(np.subtract(rank.losses, expected.losses)).max() <= bound
         assert abs(rank.validation["validation_loss"] - expected.validation["validation_loss"]) <= bound
-        assert rank.sent == rank.by_formula
+        assert rank.sent[1] == rank.by_formula[1]
+        zeros = wanted.zero and 16 % wanted.dp  # which round up ZeRO's buckets; all sizes are multiples of 16
+        assert 0 <= rank.sent[0] - rank.by_formula[0] <= (8 * wanted.dp * rank.sent[1] if zeros else 0)
     first, *others = ranks
     assert first.state.keys() == expected.state.keys() and not any(rank.state for rank in others)
     for key, value in expected.state.items():
@@ -86,8 +89,8 @@ def roundings(wanted):
     """The most roundings, one after another, between a weight and a gradient: a sum of n products has n.
 
     Through a block: two norms; the products with wq (or wk, wv), scores, softmax, values and wo; gate (or up), SiLU and
-    down. Through the output: a norm, the logits and their softmax. The backward pass goes back through as many, and adds
-    up the tokens.
+    down. Through the output: a norm, the logits and their softmax. The backward pass goes back through as many, and
+    adds up the tokens.
     """
     config = wanted.config
     norm, softmax = config.width + 4, wanted.length + 3
@@ -103,8 +106,9 @@ def test_float32_differs_by_no_more_than_roundings(wanted):
 
     n roundings change a result without cancellation by up to n · u, u = 2⁻²⁴ (Higham, Accuracy and Stability of
     Numerical Algorithms, 2002, section 3.1). Cancellation makes this larger, and random signs make it smaller, by about
-    √n. A missing or doubled micro-batch would change a gradient by more than 1 / (2 · micro-batches). Later steps are not
-    compared: AdamW divides by the gradient's size, so that a change of a tiny gradient is a change of a whole step.
+    √n. A micro-batch that is missing changes a gradient by about 1 / micro-batches, a hundred times as much as the
+    bound allows. Later steps are not compared: AdamW divides by the gradient's size, so that a small change of a tiny
+    gradient is a whole step.
     """
     bound = roundings(wanted) * 2.0**-24
     assert bound < 0.01 / wanted.micro_batches_per_step
