@@ -22,7 +22,7 @@ def validate(trainer: Trainer) -> dict[str, float]:
     settings, dp, pp, tp = trainer.settings, trainer.dp, trainer.pp, trainer.tp
     device = trainer.place.device
     x, y = (torch.from_numpy(part).tensor_split(dp.size)[dp.rank] for part in trainer.data.validation)
-    inputs, targets = micro_batches(x, y, settings.micro_batch, 1 if pp.size == 1 else pp.size)
+    inputs, targets = micro_batches(x, y, settings.micro_batch, pp.size)
 
     def sums(logits: Tensor, targets: Tensor) -> Tensor:
         """Return the sum of the sequences' losses, the number of right answers, and the number of sequences."""

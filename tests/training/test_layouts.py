@@ -7,7 +7,9 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 
+from labs_helpers.training.evaluation import micro_batches
 from tests.training.layouts import OfRank, in_one_process, on_practice_ranks, plain, settings
 
 SEQUENCE, AGAIN = {"sequence_parallel": True}, {"checkpoint_activations": True}
@@ -83,6 +85,17 @@ def test_a_layout_trains_like_one_process(wanted):
 @pytest.mark.parametrize("wanted", [*every_layout()], ids=name)
 def test_every_layout_trains_like_one_process(wanted):
     check(wanted, 1e-9)
+
+
+@pytest.mark.parametrize("sequences, multiple, rows", [
+    (7, 1, [2, 2, 2, 1]), (7, 2, [2, 2, 2, 2]), (7, 3, [2] * 6), (1, 3, [2] * 3), (0, 3, []), (12, 3, [2] * 6),
+])  # fmt: skip
+def test_all_micro_batches_of_a_validation_have_one_shape_in_a_pipeline(sequences, multiple, rows):
+    x = torch.arange(1, 3 * sequences + 1).view(sequences, 3)
+    inputs, targets = micro_batches(x, -x, 2, multiple)
+    assert [len(one) for one in inputs] == rows and len(targets) == len(inputs)
+    assert all(torch.equal(one[: len(target)], -target) for one, target in zip(inputs, targets, strict=True))
+    assert sum(map(len, targets)) == sequences
 
 
 def roundings(wanted):
