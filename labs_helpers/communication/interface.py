@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -161,13 +161,13 @@ class Communication(ABC):
         made = self._split(several) if several else {}
         return {name: made.get(name, alone) for name in axes}
 
-    def twin(self) -> Communication:
-        """Return a group of the same ranks whose messages do not wait for this group's. Every rank calls this.
+    def open_channels(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Let the messages of each (sender, receiver) in `pairs` travel without waiting for other messages.
 
-        NCCL runs the messages between two ranks of a group one after another, in both directions together; two ranks
-        that send to each other at any time need two groups. The other ways return the group itself.
+        Every rank calls this with the same pairs in the same order. Only NCCL needs it: a group runs all its messages
+        one after another, so two ranks that send to each other at the same time would wait for each other.
         """
-        return self
+        return
 
     def free(self) -> None:
         """Return the group to MPI. Every rank calls this after the last communication."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -85,6 +85,9 @@ class TimedCommunication(Communication):
         return {name: TimedCommunication(group) for name, group in self.inner.split(axes).items()}
 
     split = _split  # a group of one also needs a stopwatch
+
+    def open_channels(self, pairs: Iterable[tuple[int, int]]) -> None:
+        self.inner.open_channels(pairs)
 
     def free(self) -> None:
         self.inner.free()

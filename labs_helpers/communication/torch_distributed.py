@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import torch
@@ -33,7 +33,7 @@ class TorchCommunication(Communication):
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self.name: str = group.group_name  # the name by which the compiler's graphs find it
         self.nccl = dist.get_backend(group) == "nccl"
-        self._twin: TorchCommunication | None = None
+        self.channels: dict[tuple[int, int], Any] = {}  # (sender, receiver) → the group of its messages
         if self.nccl:
             self.device = torch.device("cuda", torch.cuda.current_device())
 
@@ -87,20 +87,21 @@ class TorchCommunication(Communication):
         dist.broadcast(x, group=self.group, group_src=root)
 
     def _start_send(self, x: Tensor, to: int) -> Request:
-        with_messages.add(self.name)
-        return _Started(dist.isend(x, group=self.group, group_dst=to))
+        return _Started(dist.isend(x, dist.get_global_rank(self.group, to), self._channel(self.rank, to)))
 
     def _start_receive(self, x: Tensor, source: int) -> Request:
-        with_messages.add(self.name)
-        return _Started(dist.irecv(x, group=self.group, group_src=source))
+        return _Started(dist.irecv(x, dist.get_global_rank(self.group, source), self._channel(source, self.rank)))
 
-    def twin(self) -> Communication:
-        if not self.nccl or self.size == 1:
-            return self
-        if self._twin is None:
-            ranks = dist.get_process_group_ranks(self.group)
-            self._twin = TorchCommunication(dist.new_group(ranks, use_local_synchronization=True))
-        return self._twin
+    def _channel(self, source: int, to: int) -> Any:
+        if (source, to) not in self.channels:
+            with_messages.add(self.name)
+        return self.channels.get((source, to), self.group)
+
+    def open_channels(self, pairs: Iterable[tuple[int, int]]) -> None:
+        for pair in pairs if self.nccl else ():
+            if self.rank in pair and pair not in self.channels:
+                members = [dist.get_global_rank(self.group, rank) for rank in pair]
+                self.channels[pair] = dist.new_group(members, use_local_synchronization=True)
 
     def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]:
         if self.size < dist.get_world_size():

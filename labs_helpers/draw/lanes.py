@@ -47,9 +47,15 @@ def draw_lanes(
     ax.set(xlabel=xlabel)
     if unit is not None:
         figures.set_unit(ax.xaxis, unit)
-    for y, lanes in enumerate(rows.values()):
-        for number, spans in enumerate(lanes):
-            write_in(ax, y - 0.36 + (number + 0.5) * 0.72 / len(lanes), spans, letters)
+    write_in(
+        ax,
+        (
+            (y - 0.36 + (number + 0.5) * 0.72 / len(lanes), spans)
+            for y, lanes in enumerate(rows.values())
+            for number, spans in enumerate(lanes)
+        ),
+        letters,
+    )
 
 
 def draw_spans(
@@ -72,16 +78,17 @@ def finish_rows(ax: Axes, names: Sequence[str]) -> None:
     ax.spines["left"].set_visible(False)
 
 
-def write_in(ax: Axes, y: float, spans: Iterable[Span], size: float = LETTERS) -> None:
-    """Write each span's text into its bar as far as it fits. Call this once the axes have their limits."""
-    spans = [span for span in spans if span.text]
-    if not spans:
+def write_in(ax: Axes, rows: Iterable[tuple[float, Iterable[Span]]], size: float = LETTERS) -> None:
+    """Write each span's text into its bar as far as it fits. rows: (y, spans). Call this once the axes have their
+    limits."""
+    written = [(y, span) for y, spans in rows for span in spans if span.text]
+    if not written:
         return
     figure = cast(Figure, ax.figure)
     figure.draw_without_rendering()  # now the axes have their width
     low, high = ax.get_xlim()
     points = 72 / figure.dpi * ax.get_window_extent().width / (high - low)
-    for span in spans:
+    for y, span in written:
         left, right = max(span.start, low), min(span.stop, high)
         if text := _fitting(span.text, (right - left) * points, size):
             place: dict[str, Any] = {"ha": "center", "va": "center_baseline", "clip_on": True, "in_layout": False}

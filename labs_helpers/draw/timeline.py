@@ -60,8 +60,7 @@ def draw_timeline(
         draw_spans(ax, y, spans, 0.34 if thin else 0.72, edges)
     shown = {span.color for spans in rows.values() for span in spans}
     figures.legend_below(fig, {name: shade for name, shade in _NAMED.items() if shade in shown})
-    for y, spans in enumerate(rows.values()):
-        write_in(ax, y, spans)
+    write_in(ax, enumerate(rows.values()))
     return fig
 
 

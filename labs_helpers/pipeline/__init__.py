@@ -7,10 +7,10 @@ from labs_helpers.public import lazily
 if TYPE_CHECKING:
     from labs_helpers.pipeline.executor import Pipeline
     from labs_helpers.pipeline.schedule import Action, Schedule
-    from labs_helpers.pipeline.simulate import Times, simulate
+    from labs_helpers.pipeline.stages import TransformerStage
 
-__all__ = ["Action", "Pipeline", "Schedule", "Times", "simulate"]
+__all__ = ["Action", "Pipeline", "Schedule", "TransformerStage"]
 __getattr__, __dir__ = lazily(
     __name__,
-    {"Action": "schedule", "Pipeline": "executor", "Schedule": "schedule", "Times": "simulate", "simulate": "simulate"},
+    {"Action": "schedule", "Pipeline": "executor", "Schedule": "schedule", "TransformerStage": "stages"},
 )

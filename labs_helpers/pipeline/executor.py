@@ -29,7 +29,7 @@ from labs_helpers.pipeline.schedule import (
     Schedule,
 )
 from labs_helpers.pipeline.split_backward import WeightGradients, add_weight_gradients
-from labs_helpers.pipeline.validate import check
+from labs_helpers.pipeline.validate import channels, check
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Watch = Callable[[Action], AbstractContextManager[None]]
@@ -70,7 +70,8 @@ class Pipeline:
         if schedule.splits_backward and later is None:
             raise ValueError(f"{schedule.name} splits backward passes: pass later=leave_weights_for_later(stages)")
         self.stages, self.loss, self.later = dict(stages), loss, later
-        self.down, self.up = group, group.twin()  # one for messages to higher ranks, one for messages to lower ones
+        self.group = group
+        group.open_channels(sorted(channels(self.schedule)))
         self.shape, self.dtype = tuple(shape), dtype
         self.watch: Watch = lambda action: nullcontext()
         self._do = {
@@ -99,7 +100,7 @@ class Pipeline:
         self.arriving: dict[Action, tuple[Tensor, Request]] = {}
         self.leaving: list[tuple[Tensor, Request]] = []  # a message's tensor stays alive until it has left
         with torch.set_grad_enabled(self.schedule.trains):
-            for action in self.schedule.orders[self.down.rank]:
+            for action in self.schedule.orders[self.group.rank]:
                 if action.kind in COMPUTE:
                     self._await(action)
                     with self.watch(action):
@@ -180,13 +181,10 @@ class Pipeline:
     def _send(self, tensor: Tensor, stage: int) -> None:
         self.leaving = [(sent, request) for sent, request in self.leaving if not request.poll()]
         to = self.schedule.rank_of[stage]
-        self.leaving.append((tensor, self._channel(self.down.rank, to).start_send(tensor, to)))
+        self.leaving.append((tensor, self.group.start_send(tensor, to)))
 
     def _receive(self, action: Action) -> None:
         source = self.schedule.rank_of[action.stage + (-1 if action.kind == RECEIVE_INPUT else 1)]
-        tensor = torch.empty(self.shape, dtype=self.dtype, device=self.down.device)
-        request = self._channel(source, self.down.rank).start_receive(tensor, source)
+        tensor = torch.empty(self.shape, dtype=self.dtype, device=self.group.device)
+        request = self.group.start_receive(tensor, source)
         self.arriving[action] = tensor, request
-
-    def _channel(self, source: int, to: int) -> Communication:
-        return self.down if source < to else self.up

@@ -27,7 +27,7 @@ class Recorder:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
-        self.on_gpu = pipeline.down.device.type == "cuda"
+        self.on_gpu = pipeline.group.device.type == "cuda"
         self.marks: list[tuple[Action, Any, Any]] = []
 
     def __enter__(self) -> Recorder:
@@ -56,7 +56,7 @@ class Recorder:
 
     def bars(self) -> list[Bar]:
         """Return the computations, in seconds of `perf_counter`, which all processes of a machine share."""
-        rank = self.pipeline.down.rank
+        rank = self.pipeline.group.rank
         if not self.on_gpu:
             return [Bar(rank, action, start, stop) for action, start, stop in self.marks]
         torch.cuda.synchronize()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 FORWARD, BACKWARD, INPUT, WEIGHT = "F", "B", "I", "W"
@@ -69,12 +70,12 @@ class Schedule:
         orders = tuple(tuple(a for a in order if a.kind in COMPUTE) for order in self.orders)
         return Schedule(self.name, orders, self.rank_of, self.micro_batches)
 
-    @property
+    @cached_property
     def trains(self) -> bool:
         """Whether any action belongs to a backward pass."""
         return any(a.kind in (BACKWARD, INPUT, WEIGHT) for order in self.orders for a in order)
 
-    @property
+    @cached_property
     def splits_backward(self) -> bool:
         return any(a.kind in (INPUT, WEIGHT) for order in self.orders for a in order)
 

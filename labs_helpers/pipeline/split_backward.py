@@ -1,7 +1,7 @@
 """Split a backward pass in two: I computes the gradient of the input, W the gradients of the weights, later.
 
 Only I is on the way to the stage before; W may run whenever the rank would otherwise wait (Qi et al., Zero Bubble
-Pipeline Parallelism, 2024). In I, each product y = x·Wᵀ computes ∂x and keeps (x, ∂y); W then adds ∂yᵀ·x to the
+Pipeline Parallelism, 2024). In I, each product y = x·Wᵀ computes ∂x and keeps (x, ∂y). W then adds ∂yᵀ·x to the
 weight's gradient, in place, with one product and without a temporary. Calling `torch.autograd.grad` twice, for the
 input and then for the weights, would compute every ∂y twice.
 """
@@ -39,14 +39,14 @@ class _LaterWeight(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, later: WeightGradients) -> Tensor:
         ctx.save_for_backward(x)
-        ctx.weight, ctx.later = weight, later  # activation checkpointing would return a copy of a saved weight
+        ctx.weight, ctx.later = weight, later  # the parameter itself: a saved tensor may come back as a copy
         return F.linear(x, weight)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, None, None]:
-        (x,), weight = ctx.saved_tensors, ctx.weight
-        ctx.later.entries.append((weight, x, dy))
-        return (dy @ weight if ctx.needs_input_grad[0] else None), None, None
+        (x,) = ctx.saved_tensors
+        ctx.later.entries.append((ctx.weight, x, dy))
+        return (dy @ ctx.weight if ctx.needs_input_grad[0] else None), None, None
 
 
 @torch.no_grad()
@@ -68,6 +68,7 @@ def leave_weights_for_later(module: nn.Module) -> WeightGradients:
     gradients do not pass through autograd. Call this when the parameters are on their device.
     """
     later = WeightGradients()
+    layer: Any  # some of its methods are replaced
     for layer in module.modules():
         if hasattr(layer, "product"):  # a tensor-parallel layer, whose product has collectives around it
             layer.product = partial(_product, later, layer.weight)

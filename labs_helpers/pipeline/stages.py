@@ -7,20 +7,17 @@ much as several blocks, so stages with the same number of blocks take different 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from torch import Tensor, nn
 
 from labs_helpers.transformer import Transformer, TransformerConfig
 from labs_helpers.transformer.counts import forward_flops
-from labs_helpers.transformer.model import Block
 
 Span = tuple[int, int]  # the parts start … stop − 1
 
 
 def part_costs(config: TransformerConfig, length: int) -> list[float]:
-    """Return each part's FLOPs per token in a forward pass: of the embedding, the blocks and the output. A backward
-    pass takes twice as many."""
+    """Return the FLOPs per token of each part's forward pass: the embedding, the blocks, the output."""
     flops = forward_flops(config, length, causal=True)
     block = (flops["attention"] + flops["scores"] + flops["mlp"]) / config.layers
     return [0.0, *[block] * config.layers, flops["output"]]
@@ -80,10 +77,6 @@ class TransformerStage(nn.Module):
         if not self.last:
             model.norm, model.output = None, None  # type: ignore[assignment]
 
-    @property
-    def blocks(self) -> list[Block]:
-        return list(cast(nn.ModuleDict, self.model.blocks).values())  # type: ignore[arg-type]
-
     def forward(self, x: Tensor) -> Tensor:
         """Map tokens (B, L) on the first stage, or activations (B, L, width), to activations, or on the last stage
         logits."""
@@ -92,5 +85,5 @@ class TransformerStage(nn.Module):
             length, x = x.shape[1], model.embedding(x)
         else:
             length = model.whole_length(x)
-        x = model.run_blocks(x, self.blocks, length)
+        x = model.run_blocks(x, model.blocks.children(), length)
         return model.logits(x) if self.last else x

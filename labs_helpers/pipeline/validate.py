@@ -58,9 +58,8 @@ def _check_passes(schedule: Schedule) -> None:
     for stage, rank in enumerate(schedule.rank_of):
         for micro in range(schedule.micro_batches):
             has = {kind for kind in COMPUTE if Action(kind, stage, micro) in there}
-            wanted = {FORWARD} | (
-                ({INPUT, WEIGHT} if has & {INPUT, WEIGHT} else {BACKWARD}) if schedule.trains else set()
-            )
+            backward = {INPUT, WEIGHT} if has & {INPUT, WEIGHT} else {BACKWARD}
+            wanted = {FORWARD} | (backward if schedule.trains else set())
             if missing := [kind for kind in COMPUTE if kind in wanted - has]:
                 raise InvalidSchedule(f"rank {rank}: {Action(missing[0], stage, micro)} is missing")
             if BACKWARD in has and len(has) > 2:
@@ -108,9 +107,9 @@ def channels(schedule: Schedule) -> dict[tuple[int, int], tuple[list[Action], li
 
 def _check_channels(schedule: Schedule) -> None:
     for (sender, receiver), (sent, received) in sorted(channels(schedule).items()):
-        if missing := [a for a in received if a not in sent]:
+        if missing := sorted(set(received) - set(sent), key=received.index):
             raise InvalidSchedule(f"rank {receiver}: {missing[0]} waits forever: rank {sender} never sends it")
-        if missing := [a for a in sent if a not in received]:
+        if missing := sorted(set(sent) - set(received), key=sent.index):
             raise InvalidSchedule(f"rank {receiver}: {missing[0]} is missing, which rank {sender} sends")
         for place, (one, other) in enumerate(zip(sent, received, strict=True)):
             if one != other:

@@ -50,7 +50,8 @@ class ModelPart:
             )
             stage = self.stages[number] = TransformerStage(model, spans[number])
             if settings.checkpoint_activations:
-                checkpoint_segments(stage.model, equal_segments(len(stage.blocks), min(1, len(stage.blocks))))
+                blocks = len(stage.model.blocks)
+                checkpoint_segments(stage.model, equal_segments(blocks, min(1, blocks)))
         share_tied_weight(self.stages)
         self.model = nn.ModuleList(stage.model for stage in self.stages.values())
         self.parameters: dict[str, nn.Parameter] = {}

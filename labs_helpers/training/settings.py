@@ -17,7 +17,7 @@ DIGITS_LENGTH = 64  # pixels
 GRAYS = 17
 # digits: one token per pixel and gray value, 10 labels, and 6 unused tokens, so 16 ranks can split the vocabulary.
 VOCABULARY = {"digits": DIGITS_LENGTH * GRAYS + 10 + 6, "text": 256}
-CHOICES = {
+CHOICES: dict[str, tuple[Any, ...]] = {
     "data": tuple(VOCABULARY),
     "dtype": ("float32", "float64"),
     "scheme": ("megatron", "naive"),
@@ -120,7 +120,7 @@ class Settings:
         """Raise Refused, with a message for the command line, unless `ranks` ranks can do this run."""
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
-                raise Refused(f"{name} is {getattr(self, name)!r}, not one of {', '.join(choices)}")
+                raise Refused(f"{name} is {getattr(self, name)!r}, not one of {', '.join(map(str, choices))}")
         for name in ("steps", "batch", "length", "threads", "every", "report", "micro_batches", "chunks"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -47,7 +47,7 @@ class Trainer:
         )
         self.pipeline.watch = self.update.around
         self.last_rank = schedule.rank_of[-1]  # of the pipeline: it computes the loss
-        self.groups = list({id(group): group for group in (*place.mesh.values(), self.pipeline.up)}.values())
+        self.groups = list(place.mesh.values())
         self.step = 0
         self.sent = (0, 0)
 

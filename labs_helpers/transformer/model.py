@@ -5,6 +5,8 @@ Touvron et al., LLaMA, 2023. B: batch; L: length; H: query heads; Hkv: key and v
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -129,13 +131,13 @@ class Transformer(nn.Module):
         """Return (B, L, width): the residual stream after the last block."""
         if tokens.ndim != 2 or tokens.shape[1] > self.config.context:
             raise ValueError(f"tokens are {tuple(tokens.shape)}, not (batch, up to {self.config.context})")
-        return self.run_blocks(self.embedding(tokens), list(self.blocks), tokens.shape[1])
+        return self.run_blocks(self.embedding(tokens), self.blocks, tokens.shape[1])
 
-    def run_blocks(self, x: Tensor, blocks: list[Block], length: int) -> Tensor:
-        """Return the residual stream (B, L, width) after some or all blocks of the model. length: of the tokens."""
+    def run_blocks(self, x: Tensor, blocks: Iterable[nn.Module], length: int) -> Tensor:
+        """Return the residual stream (B, L, width) after some of the model's blocks. length: of the tokens."""
         cos, sin = rotary_angles(length, self.config.head_dim, self.config.rope_theta, x.device)
         if self.segments:
-            return run_segments(blocks, self.segments, x, cos, sin)
+            return run_segments(list(blocks), self.segments, x, cos, sin)
         for block in blocks:
             x = block(x, cos, sin)
         return x

@@ -3,10 +3,10 @@
 from torch.distributed.constants import default_pg_timeout
 
 from labs_helpers.data_parallel.charts.recorded import machines
-from labs_helpers.data_parallel.planner.step_time import amdahl
 from labs_helpers.data_parallel.study.records import load, select
 from labs_helpers.data_parallel.study.tables import fits, gradient_bytes, scaling_table, threshold_table
 from labs_helpers.measure.datasheet import DATASHEET
+from labs_helpers.planner.step_time import amdahl
 from tests.claims.table import Claim, Given, Table
 
 CPU, GPU = "4-core-cpu", "nvidia-h200"

@@ -9,15 +9,15 @@ import numpy as np
 from labs_helpers.data_parallel.charts.race import race_table
 from labs_helpers.data_parallel.lab09 import thresholds
 from labs_helpers.data_parallel.lab09.exercises import sent_per_step, tokens_to_hide
-from labs_helpers.data_parallel.planner.accounting import GB, LAYOUTS, bytes_per_parameter, total
-from labs_helpers.data_parallel.planner.cluster import Cluster
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.plan import plan
-from labs_helpers.data_parallel.planner.strategies import Training
 from labs_helpers.data_parallel.race import profile
 from labs_helpers.data_parallel.study.records import load, select
 from labs_helpers.data_parallel.study.tables import PARTS
 from labs_helpers.measure.datasheet import DATASHEET
+from labs_helpers.planner.accounting import GB, LAYOUTS, bytes_per_parameter, total
+from labs_helpers.planner.cluster import Cluster
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.plan import plan
+from labs_helpers.planner.strategies import Training
 from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.counts import parameters
 from tests.claims.table import Claim, Given, Table

@@ -17,11 +17,12 @@ with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     from labs_helpers.collectives.practice import practice
     from labs_helpers.data_parallel import settings, volume
+    from labs_helpers.data_parallel.planner.volume import step_volume
     from labs_helpers.tensor_parallel.training import run as training
     from labs_helpers.tensor_parallel.training.settings import Settings
-import labs_helpers.data_parallel.planner.volume, labs_helpers.training.settings
+import labs_helpers.planner.volume, labs_helpers.training.settings
 print(practice is __import__("labs_helpers.practice").practice.practice)
-print(volume.step_volume is labs_helpers.data_parallel.planner.volume.step_volume)
+print(volume.step_volume is step_volume is labs_helpers.planner.volume.step_volume)
 print(Settings is labs_helpers.training.settings.Settings)
 print(*{str(warning.message) for warning in said if warning.category is FutureWarning}, sep="\\n")
 """

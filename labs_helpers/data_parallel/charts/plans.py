@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from labs_helpers.data_parallel.planner.accounting import DEFAULT, GB, STAGES, Part, states, total
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.plan import Plan
-from labs_helpers.data_parallel.planner.zero3_against_tp import compare, crossing
 from labs_helpers.draw import figures
 from labs_helpers.draw.bars import draw_bars, write_at_end
 from labs_helpers.draw.curves import upright
 from labs_helpers.draw.roles import color
+from labs_helpers.planner.accounting import DEFAULT, GB, STAGES, Part, states, total
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.plan import Plan
+from labs_helpers.planner.zero3_against_tp import compare, crossing
 
 PARTS = ("parameters", "gradients", "optimizer", "buckets", "gathered", "activations")  # in stacking order
 FARTHEST = 4  # times the capacity: longer bars are cut off here

@@ -9,11 +9,11 @@ import pandas
 from matplotlib.figure import Figure
 
 from labs_helpers.data_parallel.charts.settings import setting_of
-from labs_helpers.data_parallel.planner.step_time import amdahl
 from labs_helpers.data_parallel.study.records import links, select
 from labs_helpers.data_parallel.study.tables import FASTER, SHARE, regime_table
 from labs_helpers.draw import figures
 from labs_helpers.draw.roles import INK, color, marker
+from labs_helpers.planner.step_time import amdahl
 
 MARKED = 0.5  # the share at which a prediction is drawn
 

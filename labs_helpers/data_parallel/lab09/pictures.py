@@ -45,8 +45,7 @@ def draw_shards(
     largest: dict[str, Span] = {}
     for number, begin, end in sorted((piece for own in pieces for piece in own), key=lambda piece: piece[2] - piece[1]):
         largest[names[number]] = Span(starts[number] + begin, starts[number] + end, color("cell"), names[number])
-    for y, spans in enumerate((largest.values(), held)):
-        write_in(ax, y, spans, size=8)
+    write_in(ax, enumerate((largest.values(), held)), size=8)
     return fig
 
 

@@ -10,9 +10,6 @@ import torch.distributed as dist
 from torch import nn
 
 from labs_helpers.communication.buckets import MEGABYTE
-from labs_helpers.data_parallel.planner.accounting import states
-from labs_helpers.data_parallel.planner.memory import Buffers, step_memory
-from labs_helpers.data_parallel.planner.model_size import Model
 from labs_helpers.data_parallel.study.replicas import replica
 from labs_helpers.data_parallel.study.stages import sharded
 from labs_helpers.data_parallel.study.step import TrainingStep
@@ -20,6 +17,9 @@ from labs_helpers.data_parallel.study.task import Record, Task, gathered
 from labs_helpers.data_parallel.study.turns import take
 from labs_helpers.data_parallel.zero.memory import PARTS
 from labs_helpers.measure.device_memory import allocated
+from labs_helpers.planner.accounting import states
+from labs_helpers.planner.memory import Buffers, step_memory
+from labs_helpers.planner.model_size import Model
 
 STAGES = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3", "SHARD_GRAD_OP")
 MASTER = "bf16 with float32 master"

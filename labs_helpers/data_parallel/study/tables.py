@@ -9,10 +9,10 @@ import torch
 
 from labs_helpers.collectives.cost_model import BUS_FACTOR, fit
 from labs_helpers.communication.buckets import MEGABYTE
-from labs_helpers.data_parallel.planner.step_time import amdahl, overlap_bound
-from labs_helpers.data_parallel.planner.threshold import tokens_to_hide
 from labs_helpers.data_parallel.study.records import ALONE, SETTING, select
 from labs_helpers.data_parallel.study.task import MODELS
+from labs_helpers.planner.step_time import amdahl, overlap_bound
+from labs_helpers.planner.threshold import tokens_to_hide
 from labs_helpers.transformer import Transformer
 
 OVERLAPPING = ("overlapped", "bucketed", "DistributedDataParallel")

@@ -11,12 +11,12 @@ from matplotlib.text import Text
 
 from labs_helpers.course.prediction import Prediction
 from labs_helpers.data_parallel import charts
-from labs_helpers.data_parallel.planner.accounting import GB, states, total
-from labs_helpers.data_parallel.planner.cluster import Cluster
-from labs_helpers.data_parallel.planner.model_size import Model
-from labs_helpers.data_parallel.planner.plan import plan
-from labs_helpers.data_parallel.planner.strategies import Training
-from labs_helpers.data_parallel.planner.zero3_against_tp import crossing
+from labs_helpers.planner.accounting import GB, states, total
+from labs_helpers.planner.cluster import Cluster
+from labs_helpers.planner.model_size import Model
+from labs_helpers.planner.plan import plan
+from labs_helpers.planner.strategies import Training
+from labs_helpers.planner.zero3_against_tp import crossing
 
 SEVEN = plan(Training(Model.of(7e9)), Cluster.of("H100", 8))
 SEVENTY = plan(Training(Model.of(70e9), checkpoint=True), Cluster.of("H100", 64))

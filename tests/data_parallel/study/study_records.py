@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from labs_helpers.data_parallel.planner.accounting import states
 from labs_helpers.data_parallel.study.compression import HOOKS, MEAN, OPTIMIZERS
 from labs_helpers.data_parallel.study.offload import WAYS
 from labs_helpers.data_parallel.study.replicas import TORCH, WRAPPERS
 from labs_helpers.data_parallel.study.stage_memory import MASTER, STAGES
 from labs_helpers.data_parallel.study.stages import STAGE_OF, TORCHS
+from labs_helpers.planner.accounting import states
 
 COUNT, BATCH, LENGTH = 3_540_000, 2, 128
 LINKS = {"1 Gb/s": (100.0, 8.0, 2), "30 Gb/s": (60.0, 0.3, 2), "1 node": (40.0, 0.2, 1)}  # α in µs, β in ns, nodes

@@ -5,7 +5,7 @@ from functools import partial
 import cloudpickle
 import pytest
 
-from labs_helpers.data_parallel.planner.accounting import states
+from labs_helpers.planner.accounting import states
 from tests import real_ranks
 from tests.data_parallel.zero import cases, odd_cases, state_cases, unit_cases
 from tests.tensor_parallel import ranks as on_ranks

@@ -7,7 +7,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, is_number
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.planner.threshold import tokens_to_hide as closed_form
+from labs_helpers.planner.threshold import tokens_to_hide as closed_form
 
 CASES = [(400e12, 350e9, 8, 2, 2), (400e12, 50e9, 64, 2, 4), (90e9, 2e9, 2, 4, 4), (300e12, 100e9, 1, 2, 2)]
 PASSES = "forward", "backward"

@@ -3,7 +3,7 @@
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import describe_error, expect_table
 from labs_helpers.data_parallel.lab09 import exercises
-from labs_helpers.data_parallel.planner.accounting import GB, LAYOUTS, PARTS, STAGES, bytes_per_parameter, states
+from labs_helpers.planner.accounting import GB, LAYOUTS, PARTS, STAGES, bytes_per_parameter, states
 
 ASKED = ("DDP", "ZeRO-1", "ZeRO-2", "ZeRO-3")
 MASTER, AUTOCAST, BF16 = NAMES = ("bf16 with float32 master", "autocast over float32", "bf16")

@@ -1,0 +1,1 @@
+"""Race our schedules against those of torch.distributed.pipelining."""
