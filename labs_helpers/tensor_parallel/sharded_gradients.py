@@ -40,12 +40,6 @@ def sum_partial_gradients(model: nn.Module, group: Communication) -> None:
         p.grad.copy_(gradient.view_as(p))
 
 
-def model_gradients(model: nn.Module) -> list[Gradient]:
-    """Return the gradients of a model's parameters, in order."""
-    dims = split_dims(model)
-    return [Gradient(p.grad, dims[name] is not None) for name, p in model.named_parameters() if p.grad is not None]
-
-
 def clip_gradients(
     gradients: Sequence[Gradient], group: Communication, max_norm: float, others: Sequence[Communication] = ()
 ) -> float:

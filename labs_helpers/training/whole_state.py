@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from labs_helpers.communication.interface import Communication
-from labs_helpers.tensor_parallel.state import slice_state
+from labs_helpers.tensor_parallel.state import gather_state, slice_state
 from labs_helpers.training.datasets import Array
 from labs_helpers.training.model_part import cut
 from labs_helpers.training.trainer import Trainer
@@ -26,15 +25,16 @@ def gather_whole_state(trainer: Trainer) -> dict[str, Array]:
     """
     whole: dict[str, Array] = {}
     for part in PARTS:
-        mine = _tensors(trainer, part)
+        mine, full = _tensors(trainer, part), dict[str, Tensor]()
         if trainer.dp.rank:
             continue
-        for name, (owner, shape) in owners(trainer).items():
-            tensor = _gathered(trainer, name, mine[name]) if owner == trainer.pp.rank else None
-            if trainer.tp.rank == 0:
-                tensor = _moved(trainer.pp, tensor, owner, shape, trainer)
-                if tensor is not None:
-                    whole[f"{part}/{name}"] = tensor.cpu().numpy()
+        for stage in trainer.part.stages.values():
+            ours = {name: mine[name] for name, _ in stage.model.named_parameters()}
+            full |= gather_state(stage.model, ours, trainer.tp)
+        for name, (owner, shape) in owners(trainer).items() if trainer.tp.rank == 0 else ():
+            tensor = _moved(trainer, full.get(name), owner, shape)
+            if tensor is not None:
+                whole[f"{part}/{name}"] = tensor.cpu().numpy()
     return whole
 
 
@@ -83,19 +83,13 @@ def _tensors(trainer: Trainer, part: str) -> dict[str, Tensor]:
     return trainer.update.moments(part)
 
 
-def _gathered(trainer: Trainer, name: str, mine: Tensor) -> Tensor:
-    dim = trainer.part.dims[name]
-    return mine.clone() if dim is None else trainer.tp.all_gather(mine, dim)
-
-
-def _moved(pp: Communication, tensor: Tensor | None, owner: int, shape: torch.Size, trainer: Trainer) -> Tensor | None:
-    """Send a tensor from its owner to the first rank of the pipeline; return it there."""
-    if owner == 0:
-        return tensor
-    if pp.rank == owner and tensor is not None:
+def _moved(trainer: Trainer, tensor: Tensor | None, owner: int, shape: torch.Size) -> Tensor | None:
+    """Send a tensor from the rank of the pipeline that owns it to the first rank; return it there."""
+    pp = trainer.pp
+    if pp.rank == 0 and owner:
+        tensor = torch.empty(shape, dtype=trainer.pipeline.dtype, device=trainer.place.device)
+        pp.receive(tensor, owner)
+    elif pp.rank and pp.rank == owner:
+        assert tensor is not None
         pp.send(tensor, 0)
-    if pp.rank:
-        return None
-    received = torch.empty(shape, dtype=trainer.pipeline.dtype, device=trainer.place.device)
-    pp.receive(received, owner)
-    return received
+    return None if pp.rank else tensor
