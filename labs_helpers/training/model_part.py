@@ -36,8 +36,8 @@ def cut(settings: Settings) -> list[Span]:
 class ModelPart:
     """The stages of one rank. Parameters have the names of the whole model, and each name occurs once per rank.
 
-    tied: the name of a weight that has a copy on another rank of the pipeline, or None. The copy of the first stage
-    counts; `copies` says whether this one is the other.
+    tied: the name of a weight that has a copy on another rank of the pipeline, or None. The norm counts the first
+    stage's weight, and not the last stage's, for which `is_copy` is True.
     """
 
     def __init__(self, settings: Settings, mesh: Mesh, device: str, schedule: Schedule) -> None:
@@ -61,7 +61,7 @@ class ModelPart:
             self.dims |= split_dims(stage.model)
         has_copy = settings.config.tied and schedule.rank_of[0] != schedule.rank_of[-1]
         self.tied = TIED if has_copy and TIED in self.parameters else None
-        self.copies = self.tied is not None and 0 not in self.stages
+        self.is_copy = self.tied is not None and 0 not in self.stages
 
     def is_split(self, name: str) -> bool:
         """Whether each tensor-parallel rank has its own part of a parameter."""
@@ -69,4 +69,4 @@ class ModelPart:
 
     def gradient(self, name: str, gradient: Tensor) -> Gradient:
         """Describe the gradient of a parameter, or a part of it."""
-        return Gradient(gradient, self.is_split(name), counted=not (self.copies and name == self.tied))
+        return Gradient(gradient, self.is_split(name), counted=not (self.is_copy and name == self.tied))

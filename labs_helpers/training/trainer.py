@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -38,7 +40,8 @@ class Trainer:
         self.part = ModelPart(settings, place.mesh, place.device, schedule)
         later = leave_weights_for_later(self.part.model) if schedule.splits_backward else None
         dtype = getattr(torch, settings.dtype)
-        self.pipeline = Pipeline(schedule, self.part.stages, self._loss, self.pp, self.activation, dtype, later)
+        loss = partial(vocabulary_parallel_cross_entropy, group=self.tp)
+        self.pipeline = Pipeline(schedule, self.part.stages, loss, self.pp, self.activation, dtype, later)
         bucket_bytes, order = int(settings.bucket_mb * MEGABYTE), schedule.orders[self.pp.rank]
         self.update: Update = (
             ShardedUpdate(self.part, settings.lr, bucket_bytes)
@@ -56,9 +59,6 @@ class Trainer:
         """The shape of what the stages exchange: sequences of a micro-batch, tokens, width."""
         length = self.settings.length // (self.tp.size if self.settings.sequence_parallel else 1)
         return self.settings.micro_batch, length, self.settings.config.width
-
-    def _loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        return vocabulary_parallel_cross_entropy(logits, targets, self.tp)
 
     def train_step(self) -> Tensor:
         """Run one step on this rank's part of the batch; return its mean loss, a tensor on the device.

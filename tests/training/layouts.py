@@ -87,9 +87,13 @@ def on_practice_ranks(wanted, steps=STEPS, state=None):
     return ran.results
 
 
+def trainer_on(comm, wanted):
+    """This practice rank's Trainer."""
+    return Trainer(wanted, Place(Mesh(PracticeCommunication(comm), wanted.axes), "cpu", False), data_of(wanted))
+
+
 def _train(comm, wanted, steps, state):
-    place = Place(Mesh(PracticeCommunication(comm), wanted.axes), "cpu", False)
-    trainer = Trainer(wanted, place, data_of(wanted))
+    trainer = trainer_on(comm, wanted)
     if state is not None:
         load_whole_state(trainer, state[0], list(state[1]), state[1].__getitem__)
     losses = trainer.mean_losses([trainer.train_step() for _ in range(steps)])

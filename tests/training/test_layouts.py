@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from labs_helpers.pipeline.measured import Recorder
+from labs_helpers.practice.groups import practice_groups
 from labs_helpers.training.evaluation import micro_batches
-from tests.training.layouts import OfRank, in_one_process, on_practice_ranks, plain, settings
+from tests.training.layouts import OfRank, exactly, in_one_process, on_practice_ranks, plain, settings, trainer_on
 
 SEQUENCE, AGAIN = {"sequence_parallel": True}, {"checkpoint_activations": True}
 INTERLEAVED = {"schedule": "interleaved", "chunks": 2}
@@ -96,6 +98,22 @@ def test_all_micro_batches_of_a_validation_have_one_shape_in_a_pipeline(sequence
     assert [len(one) for one in inputs] == rows and len(targets) == len(inputs)
     assert all(torch.equal(one[: len(target)], -target) for one, target in zip(inputs, targets, strict=True))
     assert sum(map(len, targets)) == sequences
+
+
+def test_a_step_can_be_recorded():
+    """The recorder watches the same computations as the averages of gradients, and changes neither."""
+    wanted = settings(dp=2, pp=2)
+
+    def train(comm):
+        trainer = trainer_on(comm, wanted)
+        with Recorder(trainer.pipeline) as recorder:
+            loss = trainer.train_step()
+        return trainer.mean_losses([loss]), [bar.action for bar in recorder.bars()]
+
+    with exactly():
+        for losses, actions in practice_groups(train, 4, timeout=100).results:
+            assert losses == pytest.approx(in_one_process(plain(wanted)).losses[:1], abs=1e-9)
+            assert len(actions) == 2 * wanted.micro_batches_per_step
 
 
 def roundings(wanted):
