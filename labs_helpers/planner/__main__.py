@@ -46,7 +46,7 @@ class ShowPublished(argparse.Action):
     """Print the comparison with published runs and exit, as --help does."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"{show(published.compare())}\n\n{FITTED}")
+        print(f"{show(published.compare().drop(columns='fitted'))}\n\n{FITTED}")
         parser.exit()
 
 
