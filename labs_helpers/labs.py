@@ -173,6 +173,17 @@ LABS = (
         needs=("01", "08"),
         transfer="tests.data_parallel.lab09.exercises.ex10_hybrid_step",
     ),
+    Lab(
+        "10",
+        "Pipeline parallelism, and three dimensions together",
+        "pipeline schedules, from naive to your own; you measure their bubbles, and combine three kinds of parallelism",
+        "10_pipeline_parallelism.ipynb",
+        "labs_helpers.pipeline.lab10",
+        minutes=290,
+        hardware="two CPU cores",
+        needs=("07", "08"),
+        transfer="tests.pipeline.lab10.exercises.ex9_unequal_order",
+    ),
 )
 
 

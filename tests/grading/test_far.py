@@ -203,6 +203,19 @@ def f(x): return Twice.apply(x)
         assert y.tolist() == [2, 2, 2] and x.grad.tolist() == [30, 30, 30]
         assert type(y.grad_fn).__name__ == "TwiceBackward" and saved == [(2, 5)]
 
+    def test_a_tensor_may_ask_for_its_gradient_after_it_was_filled_here(self, far):
+        source = """
+def f(fill, stage):
+    x = torch.empty(2)
+    fill(x)
+    stage(x.requires_grad_()).backward()
+    return x.grad
+"""
+        assert far(source)(lambda x: x.fill_(3), lambda x: x.square().sum()).tolist() == [6, 6]
+        weight = torch.ones(2)
+        far("def f(x, look):\n    look(x.requires_grad_())")(weight, lambda x: None)
+        assert not weight.requires_grad  # the judge's own tensor
+
     def test_watched_memory_is_resized_here_and_no_other(self, far):
         function = far("def f(x):\n    x.untyped_storage().resize_(0)\n    return x.untyped_storage().nbytes()")
         x, freed = torch.ones(4), torch.ones(4)

@@ -185,6 +185,8 @@ class Memory:
             return _of_kind(torch.empty(shape, dtype=DTYPES[dtype]), said)
         block, offset, strides = self.blocks[said["block"]], said["offset"], said["strides"]
         if (known := block.objects.get(_key(said))) is not None:
+            if said.get("grad") and not self.is_own(block.number) and known.is_leaf:
+                known.requires_grad_(True)  # the other side called requires_grad_() after its tensor came here
             return known
         item = DTYPES[dtype].itemsize
         numbers = [offset, *strides]

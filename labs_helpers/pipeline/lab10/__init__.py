@@ -1,0 +1,1 @@
+"""Lab 10: Pipeline parallelism, and three dimensions together."""
