@@ -4,6 +4,7 @@
     mpirun -n 4 python -m mpi4py mpi_scripts/train_2d.py --tp 4 --data text --dtype float64 --way own
     mpirun -n 8 python -m mpi4py mpi_scripts/train_2d.py --dp 4 --tp 2 --checkpoint saved --out records.jsonl
     mpirun -n 2 python -m mpi4py mpi_scripts/train_2d.py --dp 2 --checkpoint saved --resume
+    mpirun -n 8 python -m mpi4py mpi_scripts/train_2d.py --dp 2 --pp 2 --tp 2 --zero 1
 
 Every layout follows the same loss curve, and can resume from any other layout's checkpoint. `-m mpi4py` ends all ranks
 when one fails. With more ranks than cores, add `--oversubscribe` for Open MPI. At the end the script prints time,

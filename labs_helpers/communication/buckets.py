@@ -36,13 +36,21 @@ class Bucket:
 
 
 class FlatBucket(Bucket):
-    """Gradients stored one after another in one tensor, `buffer`; `views[i]` is the part of `parameters[i]`."""
+    """Gradients stored one after another in one tensor, `buffer`; `views[i]` is the part of `parameters[i]`.
 
-    def __init__(self, parameters: list[nn.Parameter]) -> None:
+    multiple: zeros at the end round the buffer's length up to a multiple, so that as many ranks can share it.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], multiple: int = 1) -> None:
         super().__init__(parameters)
-        sizes = [p.numel() for p in parameters]
-        self.buffer = parameters[0].detach().new_zeros(sum(sizes))
-        self.views = [shaped_like(p, part) for p, part in zip(parameters, self.buffer.split(sizes), strict=True)]
+        self.sizes = [p.numel() for p in parameters]
+        self.buffer = parameters[0].detach().new_zeros(-(-sum(self.sizes) // multiple) * multiple)
+        self.views = self.views_of(self.buffer)
+
+    def views_of(self, flat: Tensor) -> list[Tensor]:
+        """Return the parts of `flat`, which is as long as the buffer, in the shapes of the parameters."""
+        parts = flat[: sum(self.sizes)].split(self.sizes)
+        return [shaped_like(p, part) for p, part in zip(self.parameters, parts, strict=True)]
 
     def gather(self) -> list[Tensor]:
         """Move the gradients into the buffer, with one kernel for all of them.

@@ -53,6 +53,10 @@ class GradientAverage:
         """Add up gradients on this rank, inside the block, without sending them."""
         return self.arrivals.paused()
 
+    def start(self) -> None:
+        """Start to average all buckets that are not under way, for gradients that no backward pass of autograd adds."""
+        self.arrivals.start_all()
+
     def finish(self) -> None:
         """Wait until every parameter's grad is the mean. A gradient that this rank lacks counts as 0.
 

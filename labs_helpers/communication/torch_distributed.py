@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
 from labs_helpers.communication.interface import Communication, Request
+from labs_helpers.launch.world import with_messages
 
 # PyTorch 2.13 has new names for them.
 _all_gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
@@ -86,12 +87,15 @@ class TorchCommunication(Communication):
         dist.broadcast(x, group=self.group, group_src=root)
 
     def _start_send(self, x: Tensor, to: int) -> Request:
-        channel = self.channels.get((self.rank, to), self.group)
-        return _Started(dist.isend(x, dist.get_global_rank(self.group, to), channel))
+        return _Started(dist.isend(x, dist.get_global_rank(self.group, to), self._channel(self.rank, to)))
 
     def _start_receive(self, x: Tensor, source: int) -> Request:
-        channel = self.channels.get((source, self.rank), self.group)
-        return _Started(dist.irecv(x, dist.get_global_rank(self.group, source), channel))
+        return _Started(dist.irecv(x, dist.get_global_rank(self.group, source), self._channel(source, self.rank)))
+
+    def _channel(self, source: int, to: int) -> Any:
+        if (source, to) not in self.channels:
+            with_messages.add(self.name)
+        return self.channels.get((source, to), self.group)
 
     def open_channels(self, pairs: Iterable[tuple[int, int]]) -> None:
         for pair in pairs if self.nccl else ():

@@ -20,6 +20,8 @@ from labs_helpers.launch.leave import end_process
 from labs_helpers.launch.program import name, seconds, sentence, start_limit
 from labs_helpers.launch.watch import Watch
 
+# Process groups that also carry messages, of which each rank sends and receives a different number.
+with_messages: set[str] = set()
 LONGER = timedelta(minutes=5)  # so that `Watch`, which knows the names, ends a rank before anything else does
 
 
@@ -129,10 +131,14 @@ def connect(environ: Mapping[str, str], timeout: float) -> tuple[Any, bool]:
 
 
 def collectives_begun() -> dict[str, int]:
-    """Return the number of collectives that this rank has begun, by the name of the process group; "0" is all ranks."""
+    """Return the number of collectives that this rank has begun, by the name of the process group; "0" is all ranks.
+
+    A group of `with_messages` has a different name on each rank, so that no rank's count is compared with another's.
+    """
     counts: dict[str, int] = {}
     groups: Mapping[Any, str] = dist.distributed_c10d._world.pg_names
     for group, named in dict(groups).items():
+        key = f"{named} of rank {dist.get_rank()}" if named in with_messages else named
         with suppress(RuntimeError):  # it is only being made, or does not count
-            counts[named] = group._get_sequence_number_for_group()
+            counts[key] = group._get_sequence_number_for_group()
     return counts

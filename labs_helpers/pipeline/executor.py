@@ -86,7 +86,7 @@ class Pipeline:
         """Run all micro-batches; return their losses on the rank of the last stage, and [] on the others.
 
         inputs: one tensor per micro-batch, read by the first stage's rank. targets: read by the last stage's rank.
-        Gradients are added to .grad: those of the mean of the losses, times `scale` (a loss scaler's factor).
+        Gradients are added to .grad: those of the mean of the losses, times `scale` (see `loss_scale.LossScale`).
         ValueError for another number of micro-batches.
         """
         self.inputs = self._given("inputs", inputs, 0)

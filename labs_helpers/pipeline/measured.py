@@ -44,7 +44,8 @@ class Recorder:
     @contextmanager
     def _watch(self, action: Action) -> Iterator[None]:
         start = self._now()
-        yield
+        with self.before(action):
+            yield
         self.marks.append((action, start, self._now()))
 
     def _now(self) -> Any:

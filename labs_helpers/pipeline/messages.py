@@ -77,9 +77,21 @@ def _with_sends(schedule: Schedule, order: Order, trains: bool) -> list[Action]:
         found.append(action)
         if (send := message_after(schedule, action)) is not None:
             found.append(send)
-        if action.kind in (BACKWARD, WEIGHT) or not trains:
+        if action.kind in (BACKWARD, WEIGHT):
             found.append(Action(FREE, action.stage, action.micro))
+        elif not trains:
+            found += _freed_by(schedule, action)
     return found
+
+
+def _freed_by(schedule: Schedule, forward: Action) -> list[Action]:
+    """Return the stashes that a forward pass without training frees: its own, unless the next stage is on the same
+    rank and still needs it, and that of the stage before if it was kept for this one."""
+    _, stage, micro = forward
+    rank_of = schedule.rank_of
+    kept = [s for s in (stage - 1, stage) if 0 <= s < schedule.stages - 1 and rank_of[s] == rank_of[s + 1]]
+    freed = ([stage - 1] if stage - 1 in kept else []) + ([] if stage in kept else [stage])
+    return [Action(FREE, s, micro) for s in freed]
 
 
 def _with_receives(

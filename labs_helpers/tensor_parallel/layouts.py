@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from labs_helpers.transformer import TransformerConfig
@@ -40,14 +41,27 @@ def layouts(ranks: int, config: TransformerConfig) -> list[Layout]:
     return found
 
 
-def check_layout(ranks: int, dp: int, tp: int, config: TransformerConfig) -> None:
-    """Raise ValueError, with the possible layouts, if dp × tp ranks cannot train this transformer."""
+def check_layout(ranks: int, dp: int, tp: int, config: TransformerConfig, pp: int = 1) -> None:
+    """Raise ValueError, with the possible layouts, if dp × pp × tp ranks cannot train this transformer.
+
+    pp: the pipeline stages, of which the messages speak only if there are several.
+    """
+    sizes = {"dp": dp, "tp": tp} if pp == 1 else {"dp": dp, "pp": pp, "tp": tp}
+    axes, product = " × ".join(sizes), math.prod(sizes.values())
     reasons: tuple[str, ...]
-    if min(dp, tp) < 1:
-        reasons = (f"dp {dp} and tp {tp} have to be 1 or more",)
-    else:
-        product = (f"dp × tp is {dp} × {tp} = {dp * tp}, but there are {ranks} ranks",) if dp * tp != ranks else ()
-        reasons = product + why_not(config, tp)
-    if reasons:
-        possible = ", ".join(f"{layout.dp} × {layout.tp}" for layout in layouts(ranks, config) if not layout.why_not)
-        raise ValueError(f"{'; '.join(reasons)}. Possible dp × tp on {ranks} ranks: {possible}")
+    if min(sizes.values()) < 1:
+        *others, last = (f"{name} {size}" for name, size in sizes.items())
+        raise ValueError(f"{', '.join(others)} and {last} have to be 1 or more{_possible(ranks, config, axes, pp)}")
+    factors = " × ".join(map(str, sizes.values()))
+    reasons = (f"{axes} is {factors} = {product}, but there are {ranks} ranks",) if product != ranks else ()
+    if reasons := reasons + why_not(config, tp):
+        raise ValueError(f"{'; '.join(reasons)}{_possible(ranks, config, axes, pp)}")
+
+
+def _possible(ranks: int, config: TransformerConfig, axes: str, pp: int) -> str:
+    """Return the sentence about the layouts with `pp` pipeline stages; '' if there are none."""
+    if pp < 1 or ranks % pp:
+        return ""
+    found = [layout for layout in layouts(ranks // pp, config) if not layout.why_not]
+    told = ", ".join(f"{at.dp} × {at.tp}" if pp == 1 else f"{at.dp} × {pp} × {at.tp}" for at in found)
+    return f". Possible {axes} on {ranks} ranks: {told}"

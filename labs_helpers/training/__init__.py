@@ -1,4 +1,4 @@
-"""Train lab 01's transformer on dp × tp ranks, with data, checkpoints, progress and records."""
+"""Train lab 01's transformer on dp × pp × tp ranks, with data, checkpoints, progress and records."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The command-line options of train_2d.py."""
+"""The command-line options of train_2d.py and of `-m labs_helpers.training`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Parser(program.Parser):
         raise Refused(message)
 
 
-def make_parser(doc: str) -> Parser:
-    """Return the parser. doc: the script's docstring, shown by --help."""
+def make_parser(doc: str, way: str = USUAL.way) -> Parser:
+    """Return the parser. doc: the program's docstring, shown by --help. way: the default of --way."""
     parser = Parser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, limit=24 * program.HOUR)
 
     def add(name: str, kind: Any, metavar: str, told: str, default: Any = None) -> None:
@@ -30,12 +30,22 @@ def make_parser(doc: str) -> Parser:
 
     def choose(name: str, told: str) -> None:
         key = name.removeprefix("--")
-        parser.add_argument(
-            name, choices=CHOICES[key], default=getattr(USUAL, key), help=f"{told}; default: %(default)s"
-        )
+        default = way if key == "way" else getattr(USUAL, key)
+        parser.add_argument(name, choices=CHOICES[key], default=default, help=f"{told}; default: %(default)s")
 
     add("--dp", int, "N", "data-parallel ranks, each with a part of the batch", 1)
-    add("--tp", int, "N", "tensor-parallel ranks, each with a part of the model", 1)
+    add("--pp", int, "N", "ranks of the pipeline, each with some of the layers", 1)
+    add("--tp", int, "N", "tensor-parallel ranks, each with a part of each layer", 1)
+    add("--micro-batches", int, "N", "parts of a batch that pass through the pipeline; default: about twice its ranks")
+    choose("--schedule", "the order of the pipeline's passes")
+    add("--chunks", int, "N", "stages per rank, in the interleaved schedule", USUAL.chunks)
+    parser.add_argument(
+        "--zero", type=int, choices=CHOICES["zero"], default=USUAL.zero,
+        help="1: each data-parallel rank updates a part of the parameters (ZeRO-1); default: %(default)s",
+    )  # fmt: skip
+    parser.add_argument(
+        "--checkpoint-activations", action="store_true", help="keep only each stage's input, and compute the rest again"
+    )
     choose("--data", "train on handwritten digits (pixels, then the label) or on the bytes of Python source")
     add("--steps", int, "N", "", USUAL.steps)
     add("--batch", int, "N", "sequences per step on all ranks together", USUAL.batch)
@@ -64,9 +74,12 @@ def make_parser(doc: str) -> Parser:
 
 def parse(arguments: list[str], doc: str, ranks: int) -> Settings:
     """Parse a command line into Settings for `ranks` ranks; raise Refused if they are impossible."""
-    parser = make_parser(doc)
-    given = vars(parser.parse_args(arguments))
-    del given["limit"]  # the process's time limit, not a training setting
+    return settings_of(make_parser(doc).parse_args(arguments), ranks)
+
+
+def settings_of(parsed: argparse.Namespace, ranks: int) -> Settings:
+    """Return the Settings of parsed options; raise Refused if they are impossible for `ranks` ranks."""
+    given = {name: value for name, value in vars(parsed).items() if name not in ("limit", "timeout")}
     shape = {name: given.pop(name) for name in ("size", "width", "layers", "heads")}
     given["length"] = DIGITS_LENGTH if given["length"] is None else given["length"]
     try:

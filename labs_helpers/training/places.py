@@ -39,7 +39,10 @@ def take_place(comm: Any, settings: Settings) -> Place:
     import torch.distributed as dist
 
     from labs_helpers.communication import torch_distributed
+    from labs_helpers.training.torch_world import TorchWorld
 
+    if isinstance(comm, TorchWorld):
+        return Place(Mesh(connect("torch", dist.group.WORLD), settings.axes), comm.device, False)
     local_rank, local_size = on_this_machine(comm)
     gpus = comm.allreduce(int(torch.cuda.device_count() >= local_size)) == comm.Get_size()
     device = f"cuda:{local_rank}" if gpus else "cpu"

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labs_helpers.communication.interface import ring_messages
 from labs_helpers.measure.study import Study
-from labs_helpers.tensor_parallel.traffic import bytes_sent, messages_sent, step_traffic
 from labs_helpers.training.settings import Settings
+from labs_helpers.training.traffic import formula
 from labs_helpers.training.trainer import Trainer
 from labs_helpers.transformer.counts import parameters
 
@@ -49,12 +48,12 @@ def measured(trainer: Trainer, step_s: list[float]) -> Measured:
     """Return this rank's measurements. step_s: the seconds of each step in this process."""
     import torch
 
-    model, device = trainer.model, trainer.place.device
-    tensors = [tensor for state in trainer.optimizer.state.values() for tensor in state.values()]
+    model, device = trainer.part.model, trainer.place.device
+    tensors = [tensor for state in trainer.update.optimizer.state.values() for tensor in state.values()]
     return Measured(
         step_s[WARM_UP:],
         *trainer.sent,
-        len(trainer.gradients.buckets) if trainer.dp.size > 1 else 0,
+        trainer.update.buckets if trainer.dp.size > 1 else 0,
         sum(p.nbytes for p in model.parameters()),
         sum(p.grad.nbytes for p in model.parameters() if p.grad is not None),
         sum(tensor.nbytes for tensor in tensors),
@@ -63,29 +62,18 @@ def measured(trainer: Trainer, step_s: list[float]) -> Measured:
     )
 
 
-def formula(settings: Settings, buckets: int) -> tuple[int, int]:
-    """Return (bytes, messages) that a rank sends per step, by formula. buckets: each sends its own messages."""
-    itemsize = np.dtype(settings.dtype).itemsize
-    batch = settings.batch // settings.dp
-    rows = step_traffic(
-        settings.config, batch, settings.length, settings.tp, settings.dp, itemsize, settings.scheme,
-        settings.sequence_parallel,
-    )  # fmt: skip
-    in_model = messages_sent([row for row in rows if row.group == "tp"], settings.tp)
-    across = buckets * ring_messages("all_reduce", settings.dp)
-    return bytes_sent(rows, settings.tp, settings.dp), in_model + across
-
-
 def run_record(settings: Settings) -> dict[str, Any]:
     """Return the fields that all records of a run share."""
     config = settings.config
-    names = "dp tp scheme sequence_parallel way bucket_mb threads dtype data batch length seed".split()
+    names = "dp pp tp scheme sequence_parallel schedule chunks zero checkpoint_activations".split()
+    names += "way bucket_mb threads dtype data batch length seed".split()
     shape = {name: getattr(config, name) for name in ("vocabulary", "layers", "width", "heads", "kv_heads", "hidden")}
     size = {"parameters": sum(parameters(config).values())}
+    size["micro_batches"] = settings.micro_batches_per_step
     return {"study": STUDY.name, **{name: getattr(settings, name) for name in names}, **shape, **size}
 
 
-def group_record(settings: Settings, dp_idx: int, ranks: dict[int, Measured]) -> dict[str, Any]:
+def group_record(settings: Settings, dp_idx: int, pp_idx: int, ranks: dict[int, Measured]) -> dict[str, Any]:
     """Return the record of one tensor-parallel group, with the slowest rank's times and the largest other values.
 
     ranks: by rank number. The record has no bytes if this process ran no step, and no times if it ran only one.
@@ -93,14 +81,14 @@ def group_record(settings: Settings, dp_idx: int, ranks: dict[int, Measured]) ->
     process, with Python and PyTorch.
     """
     each = list(ranks.values())
-    record = run_record(settings) | {"kind": "group", "dp_idx": dp_idx, "ranks": list(ranks)}
+    record = run_record(settings) | {"kind": "group", "dp_idx": dp_idx, "pp_idx": pp_idx, "ranks": list(ranks)}
     if all(one.step_s for one in each):
         times = np.median([one.step_s for one in each], axis=1)
         slowest = 1e3 * np.array(each[int(times.argmax())].step_s)
         record |= {"timed_steps": len(slowest), "step_ms": np.median(slowest)}
         record |= {f"step_p{share}_ms": np.percentile(slowest, share) for share in (20, 80)}
     if all(one.gradient_bytes for one in each):
-        by_formula = formula(settings, each[0].buckets)
+        by_formula = formula(settings, pp_idx, each[0].buckets)
         record |= {
             "counted": "messages" if settings.way == "own" else "calls",
             "bytes_sent": max(one.bytes_sent for one in each),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,20 +14,26 @@ from labs_helpers.communication.mesh import ranks_at
 from labs_helpers.measure.results import try_to_write
 from labs_helpers.training import datasets, records
 from labs_helpers.training.checkpoints import Checkpoints
+from labs_helpers.training.evaluation import validate
 from labs_helpers.training.places import leave, on_rank_0, take_place
 from labs_helpers.training.progress import Progress, duration
 from labs_helpers.training.resumption import find_checkpoint
 from labs_helpers.training.settings import Refused, Settings
-from labs_helpers.training.trainer import PARTS, Trainer
+from labs_helpers.training.trainer import Trainer
+from labs_helpers.training.whole_state import PARTS, gather_whole_state, load_whole_state
 from labs_helpers.transformer.counts import parameters
 
 Say = Callable[[str], None]
 
 
+def nothing(line: str) -> None:
+    """Say nothing, as ranks other than 0 do."""
+
+
 class Report(NamedTuple):
     """The result of a run, the same on every rank except for the records, which only rank 0 holds.
 
-    losses: of all steps, including those before a resumption. validation: see `Trainer.validate`. first_step: the
+    losses: of all steps, including those before a resumption. validation: see `evaluation.validate`. first_step: the
     number of steps completed before this run.
     """
 
@@ -47,8 +54,11 @@ class Report(NamedTuple):
         )
 
 
-def train(comm: Any, settings: Settings, say: Say = print) -> Report:
-    """Train according to `settings`, and return the report; every rank of comm calls this. Rank 0 reports progress.
+def train(comm: Any, settings: Settings, say: Say = print, at: Say = nothing) -> Report:
+    """Train according to `settings`, and return the report; every rank of comm calls this.
+
+    comm: a communicator of MPI, or a `TorchWorld`. say: reports progress, on rank 0. at: notes what this rank begins,
+    for the message about a rank that fails.
 
     Raises Refused on every rank, before any training, for impossible settings, unusable files or folders, or a
     checkpoint of another run. Raises FloatingPointError if the loss becomes NaN or infinite.
@@ -65,7 +75,7 @@ def train(comm: Any, settings: Settings, say: Say = print) -> Report:
     place = take_place(comm, settings)
     trainer, losses = Trainer(settings, place, data), []
     if resumed is not None:
-        trainer.load_whole_state(resumed.step, resumed.names, resumed.whole)
+        load_whole_state(trainer, resumed.step, resumed.names, resumed.whole)
         losses = resumed.losses
         for sentence in resumed.damaged:
             tell(f"{sentence}; it was renamed to *.damaged")
@@ -73,8 +83,9 @@ def train(comm: Any, settings: Settings, say: Say = print) -> Report:
     elif settings.resume:
         tell(f"no checkpoint in {settings.checkpoint} yet: starting from step 0")
     first_step = trainer.step
-    step_s = run_steps(trainer, losses, folder, identity, tell)
-    validation = trainer.validate()
+    step_s = run_steps(trainer, losses, folder, identity, tell, at)
+    at("the validation")
+    validation = validate(trainer)
     each = comm.gather(records.measured(trainer, step_s))
     leave(place)
     report = Report(losses, validation, [], first_step, time.perf_counter() - begun, place.device != "cpu")
@@ -82,13 +93,14 @@ def train(comm: Any, settings: Settings, say: Say = print) -> Report:
 
 
 def run_steps(
-    trainer: Trainer, losses: list[float], folder: Checkpoints | None, identity: dict[str, Any], tell: Say
+    trainer: Trainer, losses: list[float], folder: Checkpoints | None, identity: dict[str, Any], tell: Say, at: Say
 ) -> list[float]:
     """Run the remaining steps with checkpoints and progress; append each step's loss, return each step's seconds."""
     settings = trainer.settings
     progress = Progress(settings.steps, trainer.step)
     new, step_s = [], []
     while trainer.step < settings.steps:
+        at(f"step {trainer.step + 1}")
         before = time.perf_counter()
         new.append(trainer.train_step())
         trainer.wait_for_device()
@@ -101,9 +113,9 @@ def run_steps(
             new.clear()
             if not np.isfinite(losses[-1]):
                 raise FloatingPointError(f"the loss of step {trainer.step} is {losses[-1]}: try a lower --lr")
-        if folder is not None and to_save and trainer.dp.rank == 0:
-            arrays = trainer.whole_state()
-            if trainer.tp.rank == 0:
+        if folder is not None and to_save and (trainer.dp.rank == 0 or settings.zero):
+            arrays = gather_whole_state(trainer)
+            if trainer.dp.rank == trainer.pp.rank == trainer.tp.rank == 0:
                 folder.save(trainer.step, {"run": identity, "losses": losses}, arrays)
         if to_tell:
             tell(progress.line(trainer.step, losses[-settings.report_every :]))
@@ -116,16 +128,12 @@ def checkpoint_bytes(settings: Settings) -> int:
     return len(PARTS) * sum(parameters(settings.config).values()) * itemsize + 24 * settings.steps
 
 
-def nothing(line: str) -> None:
-    """Print nothing; ranks other than 0 use this in place of `say`."""
-
-
 def all_records(settings: Settings, report: Report, each: list[records.Measured]) -> list[dict[str, Any]]:
     """Return a run's records, on rank 0. each: the measurements of all ranks."""
     groups = []
-    for dp_idx in range(settings.dp):
-        ranks = ranks_at(settings.axes, {"dp": dp_idx})
-        groups.append(records.group_record(settings, dp_idx, {rank: each[rank] for rank in ranks}))
+    for dp_idx, pp_idx in itertools.product(range(settings.dp), range(settings.pp)):
+        ranks = ranks_at(settings.axes, {"dp": dp_idx, "pp": pp_idx})
+        groups.append(records.group_record(settings, dp_idx, pp_idx, {rank: each[rank] for rank in ranks}))
     curve = {
         "kind": "curve",
         "lr": settings.lr,

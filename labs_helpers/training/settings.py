@@ -1,4 +1,4 @@
-"""The settings of a run of train_2d.py, checked before anything starts. Imports no PyTorch."""
+"""The settings of a run, checked before anything starts. Imports no PyTorch."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import Any
 
 from labs_helpers.tensor_parallel.grid import check_divides
 from labs_helpers.tensor_parallel.layouts import check_layout
+from labs_helpers.training.pipelining import check_pipeline, usual_micro_batches
 from labs_helpers.transformer import SIZES, TransformerConfig
 
 DIGITS_LENGTH = 64  # pixels
 GRAYS = 17
 # digits: one token per pixel and gray value, 10 labels, and 6 unused tokens, so 16 ranks can split the vocabulary.
 VOCABULARY = {"digits": DIGITS_LENGTH * GRAYS + 10 + 6, "text": 256}
-CHOICES = {
+CHOICES: dict[str, tuple[Any, ...]] = {
     "data": tuple(VOCABULARY),
     "dtype": ("float32", "float64"),
     "scheme": ("megatron", "naive"),
     "way": ("mpi", "own", "torch"),
+    "schedule": ("1F1B", "GPipe", "interleaved", "ZB-H1"),
+    "zero": (0, 1),
 }
 CHECKPOINTS_PER_RUN = 10
 LINES_PER_RUN = 20
@@ -59,7 +62,7 @@ def make_config(
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a run on dp × tp ranks. batch: sequences per step on all ranks, each of `length` tokens."""
+    """The settings of a run on dp × pp × tp ranks. batch: sequences per step on all ranks, each of `length` tokens."""
 
     dp: int = 1
     tp: int = 1
@@ -73,6 +76,12 @@ class Settings:
     seed: int = 0  # for the weights and the order of the data
     scheme: str = "megatron"
     sequence_parallel: bool = False
+    pp: int = 1  # ranks of the pipeline
+    micro_batches: int | None = None  # per step and copy of the model; None: see `usual_micro_batches`
+    schedule: str = "1F1B"
+    chunks: int = 1  # stages per rank of the pipeline
+    zero: int = 0  # 1: each data-parallel rank updates a part of the parameters (ZeRO-1)
+    checkpoint_activations: bool = False  # keep only each stage's input, and compute the rest again
     way: str = "mpi"
     bucket_mb: float = 0.25
     threads: int = 1  # of PyTorch per rank
@@ -84,8 +93,18 @@ class Settings:
 
     @property
     def axes(self) -> dict[str, int]:
-        """The sizes of the mesh, slowest axis first; neighboring ranks share a model, which sends the most bytes."""
-        return {"dp": self.dp, "tp": self.tp}
+        """The sizes of the mesh, slowest axis first; neighboring ranks share a stage, which sends the most bytes."""
+        return {"dp": self.dp, "pp": self.pp, "tp": self.tp}
+
+    @property
+    def micro_batches_per_step(self) -> int:
+        """The number of micro-batches into which a copy of the model cuts its part of the batch."""
+        return self.micro_batches or usual_micro_batches(self.batch // self.dp, self.pp, self.chunks)
+
+    @property
+    def micro_batch(self) -> int:
+        """The sequences of a micro-batch."""
+        return self.batch // (self.dp * self.micro_batches_per_step)
 
     @property
     def checkpoint_every(self) -> int:
@@ -101,8 +120,8 @@ class Settings:
         """Raise Refused, with a message for the command line, unless `ranks` ranks can do this run."""
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
-                raise Refused(f"{name} is {getattr(self, name)!r}, not one of {', '.join(choices)}")
-        for name in ("steps", "batch", "length", "threads", "every", "report"):
+                raise Refused(f"{name} is {getattr(self, name)!r}, not one of {', '.join(map(str, choices))}")
+        for name in ("steps", "batch", "length", "threads", "every", "report", "micro_batches", "chunks"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise Refused(f"{name} is {value}, but has to be 1 or more")
@@ -118,8 +137,9 @@ class Settings:
         if self.scheme == "naive" and self.sequence_parallel:
             raise Refused("the naive scheme has no sequence parallelism: use sequence_parallel with megatron")
         try:
-            check_layout(ranks, self.dp, self.tp, self.config)
-            check_divides("batch", self.batch, "dp", self.dp)
+            check_layout(ranks, self.dp, self.tp, self.config, self.pp)
+            sizes = self.pp, self.micro_batches_per_step, self.chunks
+            check_pipeline(self.schedule, *sizes, self.config.layers, self.batch, self.dp)
             if self.sequence_parallel:
                 check_divides("length", self.length, "tp", self.tp)
         except ValueError as error:

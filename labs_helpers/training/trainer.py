@@ -1,77 +1,95 @@
-"""One rank's part of the training: model, optimizer, steps, and conversion of its state to and from whole tensors."""
+"""One rank's part of the training: its stages, its optimizer, and the steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from labs_helpers.communication.gradient_average import MEGABYTE, GradientAverage
-from labs_helpers.tensor_parallel import ParallelTransformer
+from labs_helpers.communication.gradient_average import MEGABYTE
+from labs_helpers.pipeline import Pipeline
+from labs_helpers.pipeline.split_backward import leave_weights_for_later
+from labs_helpers.pipeline.tied import sum_tied_gradients
 from labs_helpers.tensor_parallel.cross_entropy import vocabulary_parallel_cross_entropy
 from labs_helpers.tensor_parallel.data import split_data
-from labs_helpers.tensor_parallel.sharded_gradients import clip_gradients, sum_partial_gradients
-from labs_helpers.tensor_parallel.state import gather_state, slice_state
+from labs_helpers.tensor_parallel.sharded_gradients import clip_gradients
 from labs_helpers.training.datasets import Array, Data
+from labs_helpers.training.model_part import ModelPart
+from labs_helpers.training.pipelining import make_schedule
 from labs_helpers.training.places import Place
 from labs_helpers.training.settings import Settings
-from labs_helpers.transformer import Transformer
-from labs_helpers.transformer.attentions import sdpa
-from labs_helpers.transformer.train import adamw, learning_rate
+from labs_helpers.training.updates import ReplicatedUpdate, Update
+from labs_helpers.training.zero1 import ShardedUpdate
+from labs_helpers.transformer.train import learning_rate
 
 MAX_NORM = 1.0
-MOMENTS = ("exp_avg", "exp_avg_sq")  # AdamW's moments
-PARTS = ("model", *MOMENTS)  # the parts of a checkpoint
-
-
-def first_weights(settings: Settings) -> dict[str, Tensor]:
-    """Draw the whole model's weights from the seed; they are the same on every rank of every layout."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        full = Transformer(settings.config)
-    return {name: tensor.to(getattr(torch, settings.dtype)) for name, tensor in full.state_dict().items()}
 
 
 class Trainer:
-    """One rank's model and optimizer in a mesh.
+    """One rank's stages of the model and their optimizer, in a mesh with the axes dp, pp and tp.
 
-    step: the number of completed steps. sent: (bytes, messages) that left this rank in the last step, without the eight
-    bytes of the gradient norm.
+    step: the number of completed steps. sent: (bytes, messages) that left this rank in the last step, without the
+    eight bytes of the gradient norm on each axis.
     """
 
     def __init__(self, settings: Settings, place: Place, data: Data) -> None:
         self.settings, self.place, self.data = settings, place, data
-        self.tp, self.dp = place.mesh["tp"], place.mesh["dp"]
-        weights = {name: tensor.to(place.device) for name, tensor in first_weights(settings).items()}
-        self.model = ParallelTransformer.from_full(
-            settings.config, weights, self.tp, sdpa, settings.scheme, settings.sequence_parallel
+        self.dp, self.pp, self.tp = (place.mesh[axis] for axis in ("dp", "pp", "tp"))
+        schedule = make_schedule(settings.schedule, settings.pp, settings.micro_batches_per_step, settings.chunks)
+        self.part = ModelPart(settings, place.mesh, place.device, schedule)
+        later = leave_weights_for_later(self.part.model) if schedule.splits_backward else None
+        dtype = getattr(torch, settings.dtype)
+        loss = partial(vocabulary_parallel_cross_entropy, group=self.tp)
+        self.pipeline = Pipeline(schedule, self.part.stages, loss, self.pp, self.activation, dtype, later)
+        bucket_bytes, order = int(settings.bucket_mb * MEGABYTE), schedule.orders[self.pp.rank]
+        self.update: Update = (
+            ShardedUpdate(self.part, settings.lr, bucket_bytes)
+            if settings.zero
+            else ReplicatedUpdate(self.part, settings.lr, bucket_bytes, order)
         )
-        bucket_bytes = int(settings.bucket_mb * MEGABYTE)
-        self.gradients = GradientAverage(self.model.parameters(), self.dp, bucket_bytes)
-        self.optimizer = adamw(self.model, settings.lr)
+        self.pipeline.watch = self.update.around
+        self.last_rank = schedule.rank_of[-1]  # of the pipeline: it computes the loss
+        self.groups = list(place.mesh.values())
         self.step = 0
         self.sent = (0, 0)
 
+    @property
+    def activation(self) -> tuple[int, int, int]:
+        """The shape of what the stages exchange: sequences of a micro-batch, tokens, width."""
+        length = self.settings.length // (self.tp.size if self.settings.sequence_parallel else 1)
+        return self.settings.micro_batch, length, self.settings.config.width
+
     def train_step(self) -> Tensor:
-        """Run one step on this rank's part of the batch; return its mean loss, a tensor on the device."""
-        settings, groups = self.settings, self.place.mesh.values()
-        tokens, targets = self.mine(*self.data.batch(self.step))
-        for group in self.optimizer.param_groups:
+        """Run one step on this rank's part of the batch; return its mean loss, a tensor on the device.
+
+        Of a pipeline, only the rank of the last stage knows the loss; the others return 0: see `mean_losses`.
+        """
+        settings, update = self.settings, self.update
+        for group in update.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, settings.steps, settings.lr)
-        for each in groups:
-            each.reset()
-        self.optimizer.zero_grad(set_to_none=False)  # the gradients stay in their buckets
-        loss = self.model.loss(tokens, targets)
-        loss.backward()
-        self.gradients.finish()
-        if self.model.sequence_parallel:
-            sum_partial_gradients(self.model, self.tp)
-        self.sent = (sum(each.bytes_sent for each in groups), sum(each.messages_sent for each in groups))
-        clip_gradients(self.model, self.tp, MAX_NORM)
-        self.optimizer.step()
+        self._count_from_0()
+        update.clear()
+        tokens, targets = self.mine(*self.data.batch(self.step))
+        losses = self.pipeline.run(tokens.split(settings.micro_batch), targets.split(settings.micro_batch))
+        update.finish()
+        if update.tied_gradient is not None:
+            sum_tied_gradients(update.tied_gradient, self.pipeline.schedule, self.pp)
+        before = self._counted()
+        clip_gradients(update.gradients, self.tp, MAX_NORM, [self.pp, self.dp] if settings.zero else [self.pp])
+        self._count_from_0()
+        update.apply()
+        after = self._counted()
+        self.sent = before[0] + after[0], before[1] + after[1]
         self.step += 1
-        return loss.detach()
+        return torch.stack(losses).mean() if losses else tokens.new_zeros((), dtype=self.pipeline.dtype)
+
+    def _count_from_0(self) -> None:
+        for group in self.groups:
+            group.reset()
+
+    def _counted(self) -> tuple[int, int]:
+        return sum(group.bytes_sent for group in self.groups), sum(group.messages_sent for group in self.groups)
 
     def wait_for_device(self) -> None:
         """Wait until a GPU has finished its work."""
@@ -84,67 +102,9 @@ class Trainer:
         return torch.from_numpy(x).to(self.place.device), torch.from_numpy(y).to(self.place.device)
 
     def mean_losses(self, losses: list[Tensor]) -> list[float]:
-        """Average the losses of `train_step` over the data-parallel ranks; every rank calls this."""
-        return (self.dp.all_reduce(torch.stack(losses)) / self.dp.size).tolist() if losses else []
-
-    @torch.no_grad()
-    def validate(self) -> dict[str, float]:
-        """Return {"validation_loss": nats per token}, with "validation_accuracy" for labeled data.
-
-        The accuracy is the share of sequences whose last target has the largest logit. Every rank calls this; each copy
-        of the model validates on a part of the data.
-        """
-        tp, dp = self.tp, self.dp
-        x, y = (torch.from_numpy(part).tensor_split(dp.size)[dp.rank] for part in self.data.validation)
-        sequences_per_call = self.settings.batch // dp.size
-        total = torch.zeros(3, dtype=torch.float64, device=self.place.device)  # of losses, right answers, sequences
-        for tokens, targets in zip(x.split(sequences_per_call), y.split(sequences_per_call), strict=True):
-            if len(tokens):
-                tokens, targets = tokens.to(total.device), targets.to(total.device)
-                logits = self.model(tokens)
-                loss = vocabulary_parallel_cross_entropy(logits, targets, tp)
-                right = (tp.all_gather(logits[:, -1], dim=-1).argmax(-1) == targets[:, -1]).sum()
-                total += torch.stack([loss * len(tokens), right, torch.tensor(len(tokens), device=total.device)])
-        loss_sum, right_sum, sequences = dp.all_reduce(total).tolist()
-        accuracy = {"validation_accuracy": right_sum / sequences} if self.data.labelled else {}
-        return {"validation_loss": loss_sum / sequences, **accuracy}
-
-    def whole_state(self) -> dict[str, Array]:
-        """Return the whole model's parameters and AdamW moments, by names such as "exp_avg/norm.weight".
-
-        Only the first rank of `tp` gets them; the others get {}. The ranks of one model call this together; other
-        copies need not wait.
-        """
-        whole: dict[str, Array] = {}
-        for part in PARTS:
-            full = gather_state(self.model, self._tensors(part), self.tp)
-            if self.tp.rank == 0:
-                whole |= {f"{part}/{name}": tensor.cpu().numpy() for name, tensor in full.items()}
-        return whole
-
-    def load_whole_state(self, step: int, names: Iterable[str], whole: Callable[[str], Array]) -> None:
-        """Load a state after `step` steps. whole(name) returns that array of `whole_state`, and is called for all names
-        in order, one part after the other."""
-        for part in PARTS:
-            mine = [name for name in names if name.startswith(f"{part}/")]
-            full = {name.partition("/")[2]: torch.tensor(whole(name)) for name in mine}
-            sliced = slice_state(self.model, full, self.tp)
-            with torch.no_grad():
-                for name, tensor in self._tensors(part).items():
-                    tensor.copy_(sliced[name])
-        for state in self.optimizer.state.values():
-            state["step"] = torch.tensor(float(step))
-        self.step = step
-
-    def _tensors(self, part: str) -> dict[str, Tensor]:
-        """Return this rank's tensors of a part by parameter name; create the moments if they do not exist yet."""
-        parameters = dict(self.model.named_parameters())
-        if part == "model":
-            return {name: p.detach() for name, p in parameters.items()}
-        for p in parameters.values():
-            if not self.optimizer.state[p]:
-                self.optimizer.state[p] = {
-                    "step": torch.tensor(0.0),
-                    **{name: torch.zeros_like(p.detach()) for name in MOMENTS},
-                }
-        return {name: self.optimizer.state[p][part] for name, p in parameters.items()}
+        """Average the losses of `train_step` over the data-parallel ranks, for all stages; every rank calls this."""
+        if not losses:
+            return []
+        means = self.dp.all_reduce(torch.stack(losses)) / self.dp.size
+        self.pp.broadcast(means, self.last_rank)
+        return means.tolist()

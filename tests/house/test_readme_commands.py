@@ -23,6 +23,7 @@ SHORTER = {
     "labs_helpers.gemm.lab02.ladder": "--sizes 32 --rounds 1",
     "labs_helpers.gemm.study": "--sizes 32 --rounds 1",
     "labs_helpers.gemm.tuning.sweep": "waves",
+    "labs_helpers.training": "--steps 2",
     "labs_helpers.tensor_parallel.study": "--help",  # two minutes as root, and nothing else
     "labs_helpers.transformer.study": "--sizes tiny --lengths 16 --batches 1 --rounds 5",
     "mpi_scripts/bench_collectives.py": "--largest 64 --seconds 0.001",
@@ -30,7 +31,8 @@ SHORTER = {
     "mpi_scripts/train_2d.py": "--steps 2",
 }
 MEASURE = set(SHORTER) - {  # and keep records, also without a GPU
-    "labs_helpers.gemm.tuning.sweep", "mpi_scripts/check_collectives.py", "mpi_scripts/train_2d.py",
+    "labs_helpers.gemm.tuning.sweep", "labs_helpers.training", "mpi_scripts/check_collectives.py",
+    "mpi_scripts/train_2d.py",
 }  # fmt: skip
 QUICK = {  # of those in `make test`; `make soak` runs all
     "labs_helpers.attention.study", "labs_helpers.first_kernels.lab00.study", "labs_helpers.transformer.study",

@@ -30,7 +30,7 @@ def settings(dp, tp, dtype="float64", data="text", **others):
 
 
 def ranks_of(task):
-    return 1 if callable(task) else task.dp * task.tp
+    return 1 if callable(task) else task.dp * task.pp * task.tp
 
 
 def in_rounds(tasks, ranks=4):
@@ -90,7 +90,7 @@ def plain_loop():
     import torch.nn.functional as F
 
     from labs_helpers.training.datasets import Digits, digit_sequences
-    from labs_helpers.training.trainer import first_weights
+    from labs_helpers.training.model_part import first_weights
     from labs_helpers.transformer import Transformer
     from labs_helpers.transformer.train import adamw, learning_rate
 

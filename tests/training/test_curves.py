@@ -14,7 +14,8 @@ from tests.training import runs
 from tests.training.runs import SAVED, STEPS, settings
 
 BOUNDS = {"float64": 1e-5, "float32": 1e-3}
-NAIVE, SEQUENCE = {"scheme": "naive"}, {"sequence_parallel": True}
+NAIVE, SEQUENCE, ZERO = {"scheme": "naive"}, {"sequence_parallel": True}, {"zero": 1}
+INTERLEAVED = {"schedule": "interleaved", "chunks": 2}
 ALONE = {
     "float64 alone": settings(1, 1),
     "float32 alone": settings(1, 1, "float32"),
@@ -31,12 +32,18 @@ LAYOUTS = {  # of four ranks at most; test_soak.py has all of eight, in both dty
     "1 × 2 in float32": settings(1, 2, "float32", **SEQUENCE),
     "1 × 2 on digits": settings(1, 2, data="digits"),
     "2 × 1 in float32": settings(2, 1, "float32"),
+    "1 × 2 × 2 of torch": settings(1, 2, way="torch", pp=2, schedule="ZB-H1", **SEQUENCE),
+    "2 × 2 × 1": settings(2, 1, way="own", pp=2, **ZERO, **INTERLEAVED),
+    "1 × 3 × 1 on digits": settings(1, 1, data="digits", pp=3, checkpoint_activations=True),
+    "2 × 2 × 1 of torch in float32": settings(2, 1, "float32", way="torch", pp=2, **ZERO),
 }
 GOING_ON = {  # from what 2 × 2 ranks have saved
     "on 1 × 1, the last checkpoint cut off": settings(1, 1),
     "on 1 × 2": settings(1, 2, way="own", **NAIVE),
     "on 4 × 1": settings(4, 1, way="own"),
     "on 1 × 4": settings(1, 4),
+    "on 2 × 2 × 1, with ZeRO": settings(2, 1, pp=2, schedule="GPipe", **ZERO),
+    "on 1 × 2 × 2": settings(1, 2, way="own", pp=2),
 }
 
 
@@ -145,17 +152,24 @@ def test_the_record_has_what_was_sent_and_what_is_held(results, name):
     first, *rest = of_each_rank(results, name)
     assert all(found["records"] == [] for found in rest)
     *groups, curve = first["records"]
-    assert [group["ranks"] for group in groups] == np.arange(wanted.dp * wanted.tp).reshape(wanted.dp, -1).tolist()
+    ranks = np.arange(wanted.dp * wanted.pp * wanted.tp).reshape(wanted.dp * wanted.pp, -1)
+    assert [group["ranks"] for group in groups] == ranks.tolist()
+    assert [(group["dp_idx"], group["pp_idx"]) for group in groups] == [*np.ndindex(wanted.dp, wanted.pp)]
     itemsize = 8 if wanted.dtype == "float64" else 4
     for group in groups:
         assert group["bytes_sent"] == group["bytes_by_formula"] > 0
         assert group["messages_sent"] == group["messages_by_formula"] > 0
         assert group["counted"] == ("messages" if wanted.way == "own" else "calls")
-        held = itemsize * parameters_per_rank(wanted.config, wanted.tp)
-        assert group["parameter_bytes"] == group["gradient_bytes"] == held
-        assert 2 * held < group["optimizer_bytes"] < 2 * held + 200  # and a counter for each parameter
+        held = group["parameter_bytes"]
+        assert held == group["gradient_bytes"]
+        moments = 2 * held // (wanted.dp if wanted.zero else 1)
+        assert moments < group["optimizer_bytes"] < moments + 200  # and a counter for each parameter
         assert group["peak_rss_bytes"] > 50e6 and group["timed_steps"] == wanted.steps - 1
         assert 0 < group["step_p20_ms"] <= group["step_ms"] <= group["step_p80_ms"]
+    copies = itemsize * wanted.config.vocabulary * wanted.config.width // wanted.tp if wanted.pp > 1 else 0  # tied
+    whole = itemsize * parameters_per_rank(wanted.config, wanted.tp) + copies
+    assert sum(group["parameter_bytes"] for group in groups) == wanted.dp * whole
+    assert (curve["pp"], curve["micro_batches"]) == (wanted.pp, wanted.micro_batches_per_step)
     assert curve["kind"] == "curve" and curve["losses"] == first["losses"] and "validation_loss" in curve
 
 

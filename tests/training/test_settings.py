@@ -1,4 +1,4 @@
-"""Test train_2d.py's refusals, their messages, and how options become settings. Needs no ranks."""
+"""Test the programs' refusals, their messages, and how options become settings. Needs no ranks."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 
 from labs_helpers.training.cores import prepare_mpi
 from labs_helpers.training.options import parse
+from labs_helpers.training.pipelining import usual_micro_batches
 from labs_helpers.training.progress import Progress, duration
 from labs_helpers.training.run import check_files
 from labs_helpers.training.settings import Refused, Settings, make_config
@@ -18,10 +19,26 @@ REFUSED = {
     "--dp 8 --width 30": "width is 30, no multiple of the 8 heads",
     "--dp 8 --width 24": "head_dim is 24 / 8 = 3",
     "--dp 8 --layers 0": "layers is 0",
-    "--dp 8 --batch 30": "batch is 30, which dp 8 does not divide: 6 left over",
+    "--dp 8 --batch 30": "batch is 30, which dp 8 does not divide: 6 left over; 24 or 32 would do$",
     "--dp 8 --length 65": "length is 65, but a digit has 64 pixels",
     "--tp 8 --data text --length 12 --sequence-parallel": "length is 12, which tp 8 does not divide",
     "--tp 8 --scheme naive --sequence-parallel": "the naive scheme has no sequence parallelism",
+    "--pp 3": r"dp × pp × tp is 1 × 3 × 1 = 3, but there are 8 ranks$",
+    "--pp 2 --dp 2": r"dp × pp × tp is 2 × 2 × 1 = 4, but .*Possible .*: 4 × 2 × 1, 2 × 2 × 2, 1 × 2 × 4$",
+    "--pp 0 --dp 8": "dp 8, pp 0 and tp 1 have to be 1 or more$",
+    "--pp 8": "pp 8 makes 8 stages, but 2 layers, the embedding and the output make only 4",
+    "--pp 4 --dp 2 --schedule interleaved --chunks 2": "pp 4 × 2 chunks makes 8 stages, but 2 layers",
+    "--pp 2 --dp 4 --schedule interleaved": "the interleaved schedule needs 2 or more chunks per rank, but chunks is 1",
+    "--pp 2 --dp 4 --chunks 2": "chunks is 2, but only the interleaved schedule has more than 1 per rank, not 1F1B",
+    "--pp 2 --dp 4 --chunks 0": "chunks is 0, but has to be 1 or more",
+    "--pp 2 --dp 4 --micro-batches 0": "micro_batches is 0, but has to be 1 or more",
+    "--pp 2 --dp 4 --micro-batches 5": "batch is 32, which dp 4 × 5 micro-batches = 20 does not divide: 12 left over; "
+    "20 or 40 would do$",
+    "--pp 2 --dp 4 --micro-batches 16": "dp 4 × 16 micro-batches = 64 does not divide: 32 left over; 64 would do$",
+    "--pp 2 --dp 4 --batch 36 --micro-batches 9 --schedule interleaved --chunks 2": "9 micro-batches do not form "
+    "groups of 2 ranks; 8 or 10 would$",
+    "--dp 8 --zero 2": "argument --zero: invalid choice: 2",
+    "--dp 8 --schedule zigzag": "argument --schedule: invalid choice: 'zigzag'",
     "--dp 8 --steps 0": "steps is 0, but has to be 1 or more",
     "--dp 8 --batch -8": "batch is -8",
     "--dp 8 --data text --length 0": "length is 0",
@@ -55,6 +72,24 @@ def test_settings_of_a_line():
     assert found == Settings(2, 4, "text", config, steps=50, length=32, way="own", checkpoint=Path("c"))
     assert (config.vocabulary, config.context, config.hidden, config.kv_heads) == (256, 32, 192, 8)
     assert found.checkpoint_every == 5 and found.report_every == 2
+
+
+def test_pipeline_settings_of_a_line():
+    line = "--dp 2 --pp 2 --tp 2 --schedule interleaved --chunks 2 --zero 1 --checkpoint-activations"
+    given = {"schedule": "interleaved", "chunks": 2, "zero": 1, "checkpoint_activations": True}
+    found = parse(line.split(), "", 8)
+    assert found == Settings(2, 2, pp=2, **given) and list(found.axes.items()) == [("dp", 2), ("pp", 2), ("tp", 2)]
+    assert (found.micro_batches_per_step, found.micro_batch) == (4, 4)
+    assert found.identity() == Settings().identity()
+
+
+@pytest.mark.parametrize("sequences, ranks, chunks, expected", [
+    (32, 1, 1, 1), (32, 4, 1, 8), (12, 4, 1, 6), (6, 4, 1, 6), (30, 4, 1, 10), (7, 2, 1, 7), (3, 4, 1, 3),
+    (12, 4, 2, 12), (24, 3, 2, 6), (7, 2, 2, 4), (1, 8, 1, 1),
+])  # fmt: skip
+def test_the_usual_micro_batches_divide_the_sequences(sequences, ranks, chunks, expected):
+    """The last but one has no multiple of the ranks that divides; the refusal then names sizes that do."""
+    assert usual_micro_batches(sequences, ranks, chunks) == expected
 
 
 @pytest.mark.parametrize("tp", [1, 2, 4, 8])

@@ -2,6 +2,7 @@
 curve."""
 
 import json
+import math
 import os
 import random
 import re
@@ -25,7 +26,7 @@ EVERY_LAYOUT = Path(__file__).with_name("every_layout.py")
 MPICH = ROOT / ".venv-mpich"
 STEPS, EVERY, KILLS = 120, 10, 50
 TRAINING = "--data text --length 16 --width 32 --heads 4 --batch 8 --dtype float64 --report 1".split()
-LAYOUTS = [(1, 1), (2, 1), (1, 2), (2, 2)]
+LAYOUTS = [(1, 1, 1), (2, 1, 1), (1, 1, 2), (2, 1, 2), (1, 2, 2), (2, 2, 1)]  # dp, pp, tp
 BOUND = 1e-5
 pytestmark = pytest.mark.soak
 
@@ -35,9 +36,10 @@ class Training(threading.Thread):
 
     def __init__(self, scratch, layout, *options):
         super().__init__()
-        self.scratch, self.ranks, self.failure = scratch, layout[0] * layout[1], None
+        self.scratch, self.ranks, self.failure = scratch, math.prod(layout), None
         self.before = set(scratch.glob("ranks-*"))
-        self.options = ["--dp", layout[0], "--tp", layout[1], "--steps", STEPS, *TRAINING, *options]
+        axes = [word for axis in zip(("--dp", "--pp", "--tp"), layout, strict=True) for word in axis]
+        self.options = [*axes, "--zero", layout[0] - 1, "--steps", STEPS, *TRAINING, *options]
         self.start()
 
     def run(self):
@@ -81,7 +83,7 @@ def test_a_killed_training_goes_on_and_ends_the_same(tmp_path, monkeypatch):
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     whole = tmp_path / "whole.jsonl"
-    training = Training(scratch, (1, 1), "--out", whole, "--checkpoint", tmp_path / "whole", "--every", EVERY)
+    training = Training(scratch, (1, 1, 1), "--out", whole, "--checkpoint", tmp_path / "whole", "--every", EVERY)
     begun = time.monotonic()
     training.wait_for("0.output")
     start_s = time.monotonic() - begun
