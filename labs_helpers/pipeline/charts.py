@@ -67,7 +67,7 @@ def draw_stashes(timelines: Sequence[Timeline], title: str, rank: int = 0, unit:
         begin = min(bar.start for bar in timeline.bars)
         curve = timeline.stashes(rank)
         times, held = zip((0.0, 0), *((time - begin, count) for time, count in curve), strict=True)
-        ax.step(times, held, where="post", color=color(number), label=timeline.name)
+        ax.step(times, held, where="post", marker="", color=color(number), label=timeline.name)
     ax.set(xlabel="time" if unit else "time, in forward passes of a stage", ylabel=f"stashes on rank {rank}")
     if unit:
         figures.set_unit(ax.xaxis, unit)
