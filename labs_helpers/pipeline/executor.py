@@ -1,7 +1,7 @@
 """Run a schedule: each rank works through its list, on its stages, with messages to its neighbors.
 
 Every rank knows the whole schedule, so the order of messages follows from it and never from what a rank happens to do.
-Sends and receives run beside the computations; only a computation waits, for the message that it uses.
+Sends run beside the computations. A computation waits for the message that it uses, whose receive starts before it.
 """
 
 from __future__ import annotations
@@ -173,7 +173,11 @@ class Pipeline:
         self.x.pop((action.stage, action.micro), None)
 
     def _send_output(self, action: Action) -> None:
-        self._send(self.y[action.stage, action.micro].detach(), action.stage + 1)
+        y = self.y[action.stage, action.micro].detach()
+        if (y.shape, y.dtype) != (self.shape, self.dtype):
+            returned = f"stage {action.stage} returned {tuple(y.shape)} in {y.dtype}"
+            raise ValueError(f"{returned}, but activations between stages have {self.shape} in {self.dtype}")
+        self._send(y, action.stage + 1)
 
     def _send_gradient(self, action: Action) -> None:
         self._send(self.dx.pop((action.stage, action.micro)), action.stage - 1)

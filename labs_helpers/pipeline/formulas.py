@@ -1,9 +1,9 @@
 """Bubbles and stashes in closed form, for stages of equal cost.
 
 p: ranks. m: micro-batches. v: chunks per rank; with v > 1 the schedule is interleaved. A bubble is the time in which a
-rank waits. Two quantities are in use: bubble over useful time, (p − 1) / (v m) for GPipe and 1F1B, and bubble over the
-whole step, (p − 1) / (v m + p − 1). Narayanan et al., "Efficient large-scale language model training on GPU clusters
-using Megatron-LM", 2021; Qi et al., "Zero Bubble Pipeline Parallelism", 2024.
+rank waits. Two quantities are in use: bubble over useful time, (p − 1) / (v m), and bubble over the whole step,
+(p − 1) / (v m + p − 1); v is 1 for GPipe and 1F1B. Narayanan et al., "Efficient large-scale language model training on
+GPU clusters using Megatron-LM", 2021; Qi et al., "Zero Bubble Pipeline Parallelism", 2024.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ def bubble_share(ranks: int, micro_batches: int, chunks: int = 1) -> float:
 
 
 def zero_bubble_wait(ranks: int, forward: float, input: float, weight: float) -> float:
-    """Return a rank's waiting time in ZB-H1, (p − 1) (F + I − W), from the times of its three passes."""
-    return (ranks - 1) * (forward + input - weight)
+    """Return a rank's waiting time in ZB-H1 from the times of its passes, with at least p micro-batches.
+
+    It is (p − 1) (F + I − W), as in the paper, while W takes no longer than F or I.
+    """
+    return (ranks - 1) * max(forward, input, forward + input - weight)
 
 
 def in_flight(micro_batches: int, ranks: int, chunks: int = 1, rank: int = 0) -> float:

@@ -32,7 +32,8 @@ class LossScale:
         Returns False on every rank if any rank's gradients contain an inf or a NaN: skip the step. groups: along all
         axes of the mesh. Every rank calls this.
         """
-        overflows = torch.zeros(1, device=gradients[0].device if gradients else "cpu")
+        groups = list(groups)
+        overflows = torch.zeros(1, device=gradients[0].device if gradients else groups[0].device)
         for gradient in gradients:
             gradient.div_(self.factor)
             overflows += (~gradient.isfinite().all()).float()

@@ -4,7 +4,7 @@
     GPipe        all forward passes, then all backward passes (Huang et al., 2019)
     1F1B         a backward pass as early as possible: the same bubble, min(m, p) stashes instead of m (Narayanan et
                  al., PipeDream, 2019)
-    interleaved  1F1B with v smaller stages per rank: a bubble v times as small, v times the messages (Narayanan et al.,
+    interleaved  1F1B with v smaller stages per rank: a bubble v times as small, more messages (Narayanan et al.,
                  Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021)
     ZB-H1        1F1B whose backward passes are split, with the weights' gradients in the bubble (Qi et al., 2024)
 

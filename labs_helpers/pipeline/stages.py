@@ -51,7 +51,9 @@ def cut_by_cost(costs: Sequence[float], stages: int) -> list[Span]:
 
 def equal_blocks(layers: int, stages: int) -> list[Span]:
     """Return the parts of stages with equal numbers of blocks, the earlier ones larger: the embedding joins the first
-    stage and the output the last."""
+    stage and the output the last. ValueError for fewer layers than stages."""
+    if stages > layers:
+        raise ValueError(f"{layers} blocks do not make {stages} stages of at least one block each")
     size, larger = divmod(layers, stages)
     stops = [sum(size + (s < larger) for s in range(k + 1)) + 1 for k in range(stages)]
     return list(zip([0, *stops[:-1]], [*stops[:-1], layers + 2], strict=True))

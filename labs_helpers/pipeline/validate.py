@@ -53,17 +53,20 @@ def _check_actions(schedule: Schedule) -> None:
 
 
 def _check_passes(schedule: Schedule) -> None:
-    """Every stage runs each micro-batch once: F, with B or with I and W, or F alone in a schedule without training."""
+    """Every stage runs each micro-batch once: F, with B or with I and W, or F alone in a schedule without training.
+
+    A schedule splits all of its backward passes or none, so that each stage knows which one it waits for.
+    """
     there = {action for order in schedule.orders for action in order if action.kind in COMPUTE}
+    backward = {INPUT, WEIGHT} if schedule.splits_backward else {BACKWARD}
+    wanted = {FORWARD} | (backward if schedule.trains else set())
     for stage, rank in enumerate(schedule.rank_of):
         for micro in range(schedule.micro_batches):
             has = {kind for kind in COMPUTE if Action(kind, stage, micro) in there}
-            backward = {INPUT, WEIGHT} if has & {INPUT, WEIGHT} else {BACKWARD}
-            wanted = {FORWARD} | (backward if schedule.trains else set())
+            if BACKWARD in has and schedule.splits_backward:
+                raise InvalidSchedule(f"rank {rank}: B{micro} of stage {stage}, but other backward passes are I and W")
             if missing := [kind for kind in COMPUTE if kind in wanted - has]:
                 raise InvalidSchedule(f"rank {rank}: {Action(missing[0], stage, micro)} is missing")
-            if BACKWARD in has and len(has) > 2:
-                raise InvalidSchedule(f"rank {rank}: stage {stage} has both B{micro} and the parts of it, I and W")
 
 
 def _check_lists(schedule: Schedule) -> None:
@@ -147,9 +150,8 @@ def _missing(schedule: Schedule, action: Action, done: set[Action]) -> list[Acti
 
 
 def peak_stashes(schedule: Schedule) -> list[int]:
-    """Return, by rank, the most stashes that it holds at a time: (stage, micro-batch) pairs from F to the last
-    backward action of the pair, that is B or W. A stage's stash is what its forward pass keeps for the backward pass.
-    """
+    """Return, by rank of a training schedule, the most stashes that it holds at a time: (stage, micro-batch) pairs from
+    F to the last backward action of the pair, B or W. A stage's stash is what F keeps for the backward pass."""
     return [max(counts, default=0) for counts in map(stash_counts, schedule.computations().orders)]
 
 

@@ -93,7 +93,7 @@ class Settings:
 
     @property
     def axes(self) -> dict[str, int]:
-        """The sizes of the mesh, slowest axis first; neighboring ranks share a stage, which sends the most bytes."""
+        """The sizes of the mesh, slowest axis first; tensor-parallel ranks, which send the most, are neighbors."""
         return {"dp": self.dp, "pp": self.pp, "tp": self.tp}
 
     @property

@@ -42,11 +42,8 @@ def test_v_chunks_make_the_bubble_v_times_as_small(p, groups, v):
     assert timeline.bubble_share == pytest.approx(formulas.bubble_share(p, groups * p, v))
 
 
-@given(ranks, st.integers(0, 9), some_time)
-def test_the_zero_bubble_schedule_waits_for_f_plus_i_minus_w(p, more, weight):
-    """With at least p micro-batches, and a W that is no longer than the F + I that it replaces."""
-    forward = input = 1.0
-    weight = min(weight, forward)
+@given(ranks, st.integers(0, 9), some_time, some_time, some_time)
+def test_the_wait_of_the_zero_bubble_schedule(p, more, forward, input, weight):
     m = p + more
     timeline = simulate(zero_bubble(p, m), Times(forward, input, weight))
     wait = formulas.zero_bubble_wait(p, forward, input, weight)

@@ -82,7 +82,10 @@ PLANTED = {
     "another rank's stage": (0, lambda order: order.append(Action("F", 1, 1)), "but the rank holds stage 0"),
     "a micro-batch too many": (0, lambda order: order.append(Action("F", 0, 3)), "but there are 3 micro-batches"),
     "an unknown action": (0, lambda order: order.append(Action("forward", 0, 0)), "'forward' is no kind of action"),
-    "both kinds of backward passes": (0, lambda order: order.append(Action("I", 0, 0)), "rank 0: W0 of stage 0 is"),
+    "both kinds of backward passes": (
+        0, lambda order: order.append(Action("I", 0, 0)),
+        "rank 0: B0 of stage 0, but other backward passes are I and W",
+    ),
 }  # fmt: skip
 
 

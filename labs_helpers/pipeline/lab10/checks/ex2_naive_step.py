@@ -33,6 +33,7 @@ STUCK = (
     "each send needs a receive on the other rank: rank r sends y and then waits for its gradient, while rank r + 1 "
     "receives y as its x and later sends x.grad"
 )
+ONLY_RECEIVED = "token numbers have no gradient: call requires_grad_() only on a received x"
 ERRORS = (
     (r"^Truncated: ", "the two tensors differ in size: send y up and x.grad back, and receive both into this `shape`"),
     (r"'NoneType' object has no attribute 'detach'", NO_GRADIENT),
@@ -41,6 +42,7 @@ ERRORS = (
     (r"does not require grad and does not have a grad_fn", CUT),
     (r"grad can be implicitly created only for scalar", "y.backward needs the gradient that the next rank sends"),
     (r"Mismatch in shape: grad_output", "the gradient of y has the shape of y"),
+    (r"only Tensors of floating point dtype can require grad", ONLY_RECEIVED),
     (r"loss_of got None as its target", ONLY_LAST),
     (r"^TypeError[^\n]*NoneType|'NoneType' object", ONLY_FIRST),
     (r"backward through the graph a second time", "each output takes part in one backward pass: add the gradient once"),

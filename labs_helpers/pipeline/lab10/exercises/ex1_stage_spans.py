@@ -9,7 +9,7 @@ def stage_spans(costs, stages):
     costs: the time of each part of the model, in order: the embedding, every block, the output.
     Parts keep their order, every part belongs to one stage, and every stage holds at least one part
     (1 ≤ stages ≤ len(costs)). The most expensive stage is as cheap as possible; if several cuts are
-    equally good, return any of them. A model has at most 16 parts here. Do not change costs.
+    equally good, return any of them. A model has at most 18 parts here. Do not change costs.
     """
     # 1. Where may the first stage stop, so that every later stage still gets a part?
     # 2. For each of these stops, how cheap can the most expensive of the later stages be?

@@ -6,11 +6,12 @@ def unequal_order(times, micro_batches, stashes):
 
     times: per rank, the times (F, I, W) of one micro-batch. Rank r holds stage r. stashes: per
     rank, the most stashes that it may hold, at least as many as it holds in 1F1B. A stash lives
-    from the begin of F to the end of W.
+    from the beginning of F to the end of W.
     The simulator runs your orders: each rank works through its list, and waits for the activation
     or the gradient that its next action uses. Messages take no time.
     No step can be shorter than the computations of the slowest rank, micro_batches · (F + I + W).
-    1F1B exceeds this bound by some time. Your step may exceed it by at most 45% of that time.
+    1F1B, whose backward passes take I + W, exceeds this bound by some time. Your step may exceed it
+    by at most 45% of that time.
     """
     # Which action may each rank start next, and when? Which of these should it start?
     ### BEGIN SOLUTION
