@@ -19,6 +19,8 @@ from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from labs_helpers.practice.place import line_of
+
 LIMIT_S = 60.0  # of one case of a check
 TELL_AFTER_S = 20.0
 PATIENCE = 5  # times the limit, for code that waits or gets little processor time
@@ -134,8 +136,8 @@ def _still_running(thread: int, files: Collection[str], seconds: float) -> str:
         frame = frame.f_back
     where = ", in the check itself, not in your code"
     if frame is not None:
-        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
-        where = f", now in line {frame.f_lineno}: {line}"
+        number = line_of(frame)
+        where = f", now in line {number}: {linecache.getline(frame.f_code.co_filename, number).strip()}"
     return (
         f"… still running after {TELL_AFTER_S:g} s{where}\n  To stop it, interrupt the kernel (■ in the toolbar). "
         f"The check stops it at about {seconds:g} s."

@@ -54,10 +54,10 @@ class Operation:
 
     def _take(self, send: Operation) -> None:
         if len(send.data) > self.buffer.nbytes:
-            raise Truncated(
-                f"message truncated: rank {send.rank} sent {len(send.data)} bytes ({send.buffer.size} "
-                f"elements), rank {self.rank} receives into {self.buffer.nbytes} ({self.buffer.size})"
-            )
+            sent, into = f"{len(send.data)} bytes", f"{self.buffer.nbytes}"
+            if send.buffer.itemsize > 1:  # bytes may be those of other elements
+                sent, into = f"{sent} ({send.buffer.size} elements)", f"{into} ({self.buffer.size})"
+            raise Truncated(f"message truncated: rank {send.rank} sent {sent}, rank {self.rank} receives into {into}")
         kinds = send.buffer.dtype, self.buffer.dtype
         if kinds[0] != kinds[1] and not any(kind in (np.uint8, np.int8) for kind in kinds):
             raise TypeError(f"rank {send.rank} sent {kinds[0]}, rank {self.rank} receives it as {kinds[1]}")

@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,7 @@ from labs_helpers.course.scoreboard import SCORES
 from labs_helpers.course.time_limit import TimeLimit, limit_each, time_limit
 from labs_helpers.course.verdict import Wrong, describe_error
 from labs_helpers.course.wrap import wrap
+from labs_helpers.practice.place import line_of
 
 
 def count_up(n):
@@ -45,6 +47,15 @@ def test_an_endless_loop_is_told_of_and_ended():
     with pytest.raises(TimeLimit, match=r"within 0\.2 s"):
         over(0.2, count_up, 5, said=said, files={__file__})
     assert len(said) == 1 and ", now in line " in said[0] and "interrupt the kernel" in said[0]
+
+
+def test_a_jump_back_to_a_loop_has_the_line_before_it():
+    """There a frame of Python 3.11 has no line number at times."""
+    code = count_up.__code__
+    inside = [(start, line) for start, _, line in code.co_lines() if line is not None][-1]
+    frame = SimpleNamespace(f_lineno=None, f_code=code, f_lasti=inside[0] + 1)
+    assert line_of(frame) == inside[1]
+    assert line_of(SimpleNamespace(f_lineno=7)) == 7
 
 
 def test_of_two_limits_the_shorter_one_holds_inside_and_outside():
