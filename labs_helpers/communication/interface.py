@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import Any, Protocol
 
 import torch
@@ -130,16 +131,18 @@ class Communication(ABC):
 
     def start_send(self, x: Tensor, to: int) -> Request:
         """Start to send x to rank `to` of this group, which has to receive it. ValueError: `to` is not another
-        rank's number."""
+        rank's number. TypeError: `to` is not a number, or x is not a tensor."""
         self._check_other("to", to)
+        _check_tensor("the message", x)
         x = x.detach().contiguous()
         self._count("send", x.nbytes)
         return self._start_send(x, to)
 
     def start_receive(self, x: Tensor, source: int) -> Request:
         """Start to receive a message of rank `source` into x, which is contiguous and has the shape and dtype of the
-        message. Messages of one rank arrive in the order in which it sent them. ValueError as for `start_send`."""
+        message. Messages of one rank arrive in the order in which it sent them. Errors as for `start_send`."""
         self._check_other("source", source)
+        _check_tensor("the tensor to fill", x)
         return self._start_receive(_writable(x), source)
 
     def send(self, x: Tensor, to: int) -> None:
@@ -192,6 +195,8 @@ class Communication(ABC):
         self.payload[name] += nbytes
 
     def _check_other(self, name: str, rank: int) -> None:
+        if not isinstance(rank, Integral):
+            raise TypeError(f"{name} is a {type(rank).__name__}, not a rank")
         if not 0 <= rank < self.size or rank == self.rank:
             raise ValueError(f"{name} is {rank}, not another rank of a group of {self.size}; this is rank {self.rank}")
 
@@ -229,6 +234,11 @@ class Communication(ABC):
 
     @abstractmethod
     def _split(self, axes: Mapping[str, list[int]]) -> dict[str, Communication]: ...
+
+
+def _check_tensor(name: str, x: Tensor) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} is a {type(x).__name__}, not a Tensor")
 
 
 def _writable(x: Tensor) -> Tensor:

@@ -57,6 +57,24 @@ def test_messages_that_nobody_waits_for_are_told():
     assert practice_groups(program, 2).never_waited == ["rank 0: Irecv from 1"]
 
 
+REFUSED = (
+    (lambda group: group.send(1, torch.ones(2)), "to is a Tensor, not a rank"),
+    (lambda group: group.receive(torch.ones(2), None), "source is a NoneType, not a rank"),
+    (lambda group: group.send(None, 1), "the message is a NoneType, not a Tensor"),
+    (lambda group: group.receive(None, 1), "the tensor to fill is a NoneType, not a Tensor"),
+)
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED)
+def test_arguments_of_another_type_are_refused(call, message):
+    def program(comm):
+        if comm.rank == 0:
+            call(PracticeCommunication(comm))
+
+    with pytest.raises(RankFailed, match=f"TypeError: {message}"):
+        practice_groups(program, 2)
+
+
 def test_a_rank_outside_of_the_communicator_is_refused():
     with pytest.raises(RankFailed, match="ValueError: dest is 2, but the ranks are 0 to 1"):
         practice_groups(lambda comm: comm.Isend(torch.ones(2).numpy(), 2), 2)

@@ -29,6 +29,7 @@ from labs_helpers.course.verdict.trees import Difference, leaves
 from labs_helpers.course.verdict.wrong import Wrong
 
 Otherwise = Callable[["Case", Any], "Sequence[str] | str"]
+Advice = str | Callable[["Case", Any], str]
 
 
 class Case(NamedTuple):
@@ -69,7 +70,7 @@ def judge(
     same: Callable[[Any, Any], bool] = operator.eq,
     errors: Errors = (),
     otherwise: Otherwise = lambda case, answer: "",
-    advice: str = "",
+    advice: Advice = "",
 ) -> Iterator[str]:
     """Yield the line of each case; raise Wrong at the first wrong answer, as `judge_parts` does."""
 
@@ -88,12 +89,13 @@ def judge_parts(
     *,
     errors: Errors = (),
     otherwise: Otherwise = lambda case, answer: "",
-    advice: str = "",
+    advice: Advice = "",
 ) -> Iterator[str]:
     """Yield the line of each case; raise Wrong at the first wrong part of the first wrong case.
 
     call: the student's function with a comparable result. errors: pairs of a pattern of the answer's error messages and
-    its cause. otherwise: the cause if no mistake fits. Raises Wrong also for an error and for changed arguments.
+    its cause. otherwise: the cause if no mistake fits. advice: what to try without a cause, or a function of the case
+    and the answer that returns it. Raises Wrong also for an error and for changed arguments.
     """
     found, failed = [], None
     for case in cases:
@@ -114,7 +116,8 @@ def judge_parts(
             if not part.same(value := part.of(answer), part.of(case.right)):
                 causes = _likely(part, found, number - 1) or part.otherwise(case, value) or otherwise(case, value)
                 causes = causes or _reordered(parts, answer, case.right) or _scaled(answer, case.right)
-                raise Wrong(case.name, *part.told(case, value), cause=causes, advice=advice)
+                tip = advice(case, answer) if callable(advice) else advice
+                raise Wrong(case.name, *part.told(case, value), cause=causes, advice=tip)
         if case.line:
             yield case.line
     if failed:

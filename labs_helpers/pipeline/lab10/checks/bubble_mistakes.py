@@ -53,8 +53,8 @@ def stashes(schedule: str, p: int, m: int, v: int = 1) -> Iterator[tuple[str, in
     yield "1F1B starts backward passes early: it does not hold a stash of every micro-batch", m if one else right
     yield "GPipe holds a stash of every micro-batch before the first backward pass", right if one or many else min(p, m)
     fewer = "there may be fewer passes than the warm-up has: min(…, chunks · micro_batches)"
-    yield fewer, p if one else right
-    yield fewer, _unlimited(schedule, p, m, v)
+    for of_schedule in (one, many, one or many):
+        yield fewer, _unlimited(schedule, p, m, v) if of_schedule else right
     warm_up = "the warm-up alone: the first pair's forward pass makes one more stash before its backward pass ends one"
     for of_schedule in (one or many, many, one):
         yield warm_up, min(_unlimited(schedule, p, m, v) - 1, v * m) if of_schedule else right
@@ -62,7 +62,8 @@ def stashes(schedule: str, p: int, m: int, v: int = 1) -> Iterator[tuple[str, in
     yield short, min(2 * (p - 1) + 1, v * m) if many else right
     as_1f1b = "interleaved 1F1B holds more stashes than 1F1B, each of a smaller stage: its warm-up is longer"
     yield as_1f1b, min(p, m) if many else right
-    yield as_1f1b, min(v * p, v * m) if many else right
+    few = "chunks · ranks stashes are ranks − 1 too few: the warm-up has 2 (ranks − 1) + (chunks − 1) · ranks passes"
+    yield few, min(v * p, v * m) if many else right
     yield (
         "a stash belongs to one pass of one stage: interleaved, there are chunks · micro_batches of them",
         min(right, m) if many else right,

@@ -17,7 +17,10 @@ SIZES = (
     ("1F1B", 1, 4), ("interleaved", 4, 8, 2), ("interleaved", 4, 8, 4), ("interleaved", 3, 9, 2),
     ("interleaved", 4, 4, 3), ("interleaved", 2, 2, 2),
 )  # fmt: skip
-ADVICE = "simulate(SCHEDULES[name](ranks, micro_batches)) gives the timeline: count bars and gaps"
+ADVICE = (
+    "in the figure of GPipe in section 3, count rank 0's passes and its empty places; for stashes, count its F before "
+    "the end of its first B"
+)
 
 
 @exercise("10/5", "bubbles and stashes", points=10, minutes=15, reference=exercises.bubble_and_stashes)

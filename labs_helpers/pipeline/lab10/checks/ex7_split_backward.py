@@ -34,6 +34,11 @@ ERRORS = (
     ),
     (r"UnboundLocalError[^\n]*'kept'", "kept.append(…) changes the list; an assignment makes a new local name"),
     (r"not enough values to unpack[\s\S]*saved_tensors", "ctx.save_for_backward(x, weight) in forward keeps them"),
+    (
+        r"\+=?: ('NoneType' and 'Tensor'|'Tensor' and 'NoneType')[^\n]*\n[^\n]*\.grad\b"
+        r"|'NoneType' object has no attribute '(?!grad')[^\n]*\n[^\n]*\.grad\.",
+        "weight.grad is None before the first W: then the sum becomes weight.grad, and only later sums are added to it",
+    ),
     (r"a leaf Variable that requires grad", "add to weight.grad, not to weight"),
     (r"shapes cannot be multiplied|must match the (existing )?size|expects? .*2D|<= 2 dimensions", SHAPES),
 )
@@ -66,7 +71,7 @@ def _measured(student, layers):
     linear, add = functions
     weights = [torch.nn.Parameter(weight.clone()) for weight in layers.weights]
     for number, round in enumerate(layers.rounds):
-        grads = [weight.grad for weight in weights]
+        grads = [(weight.grad, _address(weight.grad)) for weight in weights]
         for micro in round:
             values = _forward_and_input(layers, micro, linear, weights)
             found[f"y of micro-batch {micro}"], found[f"∂x of micro-batch {micro}"] = values
@@ -119,15 +124,23 @@ def _expect_flops(what, counter, layers, micro_batches, cause):
 
 def _expect_weights(weights, before):
     """Raise Wrong unless W leaves gradients outside of autograd, in the old tensors."""
-    for i, (weight, old) in enumerate(zip(weights, before, strict=True)):
+    for i, (weight, (old, address)) in enumerate(zip(weights, before, strict=True)):
         if weight.grad is None:
-            cause = "keep one entry per product in backward, and use every entry in W"
+            cause = (
+                "keep one entry per product in backward, with the weight itself, neither detached nor cloned, and use "
+                "every entry in W"
+            )
             raise Wrong("", f"the gradient of weight {i} is still None after W", cause=cause)
         if weight.grad.requires_grad:
             raise Wrong("", f"the gradient of weight {i} has a graph of its own", cause="W needs @torch.no_grad()")
-        if old is not None and weight.grad is not old:
+        if old is not None and (weight.grad is not old or _address(old) != address):
             cause = "add in place, with += or add_: an optimizer or a bucket may hold the old tensor"
-            raise Wrong("", f"W replaces the gradient of weight {i} by a new tensor", cause=cause)
+            raise Wrong("", f"W stores the gradient of weight {i} in a new tensor", cause=cause)
+
+
+def _address(grad):
+    """Return the address of a gradient's memory, which an assignment to .data changes."""
+    return None if grad is None else grad.data_ptr()
 
 
 def _expect_dropped(weights, add):

@@ -1,5 +1,7 @@
 """Check exercise 8 of lab 10: the groups along each axis of a mesh, and the bytes that leave a node."""
 
+from math import prod
+
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.pure_functions import Case, judge
@@ -21,6 +23,7 @@ MESHES = (  # sizes, exposed megabytes, both by axis
     ({"a": 3, "b": 2, "c": 2}, {"a": 70, "b": 90, "c": 10}),
 )
 ADVICE = "write down the coordinates of ranks 0, 1, 2, … of a 2 × 2 × 2 mesh, one rank per line"
+SHOWN = 8  # groups in a message
 
 
 @exercise("10/8", "the groups of a mesh", points=15, minutes=20, reference=exercises.rank_groups)
@@ -31,24 +34,38 @@ def rank_groups(student):
         if not isinstance(answer, dict):
             raise Wrong("", f"returned {answer!r:.60} instead of a dict from each axis to its groups")
         if set(answer) != set(sizes):
-            raise Wrong("", f"returned a dict with the keys {', '.join(map(str, answer))}, not {', '.join(sizes)}")
-        return {axis: sorted(_ranks(axis, group) for group in groups) for axis, groups in _lists(answer).items()}
+            keys = ", ".join(map(str, answer))
+            raise Wrong("", f"returned a dict with the keys {keys:.60}, not {', '.join(sizes)}")
+        most = prod(sizes.values())
+        return {axis: sorted(_ranks(axis, group, most) for group in _list(axis, answer[axis], most)) for axis in answer}
 
     cases = [_case(*mesh) for mesh in MESHES]
-    yield from judge(student, in_order, cases, MISTAKES, told=_told, errors=ERRORS, advice=ADVICE)
+    yield from judge(student, in_order, cases, MISTAKES, told=_told, errors=ERRORS, otherwise=_outside, advice=ADVICE)
 
 
-def _lists(answer):
-    for axis, groups in answer.items():
-        if not isinstance(groups, list | tuple):
-            raise Wrong("", f"returned {groups!r:.60} for the axis {axis} instead of a list of groups")
-    return answer
+def _list(axis, groups, most):
+    """Return an axis's groups. Raises Wrong for other things than a list, and for more than `most` groups."""
+    if not isinstance(groups, list | tuple):
+        raise Wrong("", f"returned {groups!r:.60} for the axis {axis} instead of a list of groups")
+    if len(groups) > most:
+        raise Wrong("", f"returned {len(groups):,} groups for the axis {axis}; the mesh has only {most} ranks")
+    return groups
 
 
-def _ranks(axis, group):
+def _ranks(axis, group, most):
+    """Return a group as a list. Raises Wrong for other things than ranks, and for more than `most` of them."""
+    if isinstance(group, list | tuple | range) and len(group) > most:
+        raise Wrong("", f"a group of the axis {axis} has {len(group):,} ranks; the mesh has only {most}")
     if not isinstance(group, list | tuple | range) or not all(isinstance(rank, int) for rank in group):
         raise Wrong("", f"a group of the axis {axis} is {group!r:.60} instead of a list of ranks")
     return list(group)
+
+
+def _outside(case, answer) -> str:
+    """Return the cause if a group contains a rank that the mesh does not have."""
+    world = range(prod(case.arguments[0].values()))
+    outside = (rank for groups in answer.values() for group in groups for rank in group if rank not in world)
+    return next((f"rank {rank} does not exist: the mesh has the ranks 0 to {world[-1]}" for rank in outside), "")
 
 
 def _case(sizes, exposed):
@@ -65,5 +82,19 @@ def _told(case, answer):
     right = right_groups(*case.arguments)
     mine, best = (sum(bytes_between_nodes(groups, exposed, GPUS_PER_NODE).values()) for groups in (answer, right))
     traffic = f"On nodes of {GPUS_PER_NODE} GPUs, {mine:,.0f} instead of {best:,.0f} exposed bytes leave a node."
-    told = f"{case.right[axis]}\n  exposed: {exposed}" + f"\n  {traffic}" * (mine != best)
-    return str(answer[axis]), told, f"the groups along {axis}"
+    found, expected = _shown(answer[axis], case.right[axis])
+    told = f"{expected}\n  exposed: {exposed}" + f"\n  {traffic}" * (mine > best)
+    return found, told, f"the groups along {axis}"
+
+
+def _shown(found, right):
+    """Return two lists of groups as text, from the first group that differs if they are long."""
+    shorter = min(len(found), len(right))
+    same = next((i for i, pair in enumerate(zip(found, right, strict=False)) if pair[0] != pair[1]), shorter)
+    start = max(0, same - 2) if max(len(found), len(right)) > SHOWN else 0
+    return _as_text(found, start), _as_text(right, start)
+
+
+def _as_text(groups, start):
+    shown = ", ".join(map(str, groups[start : start + SHOWN]))
+    return f"[{'…, ' * (start > 0)}{shown}{', …' * (len(groups) > start + SHOWN)}]"

@@ -108,6 +108,7 @@ def _each_chunk_alone(rank, ranks, micro_batches, chunks):
 
 
 FEWER = "the warm-up has more forward passes than there are: take the smaller number"
+SAME = "the warm-up is the same on every rank; it has the term 2 (ranks − rank − 1)"
 SETTINGS = (
     ("micro-batches pass in groups of `ranks`, but these are in one group of all micro-batches", {"at": _one_group}),
     ("micro-batches pass in groups of `ranks`, but these are in groups of `chunks`", {"at": _groups_of_chunks}),
@@ -132,7 +133,8 @@ SETTINGS = (
             ("the warm-up is one forward pass too long", lambda r, p, v: 2 * (p - r - 1) + (v - 1) * p + 1),
             ("the warm-up uses ranks − rank instead of ranks − rank − 1", lambda r, p, v: 2 * (p - r) + (v - 1) * p),
             ("the warm-up grows with the rank; the last rank has the shortest", lambda r, p, v: 2 * r + (v - 1) * p),
-            ("the warm-up is the same on every rank", lambda r, p, v: (v - 1) * p),
+            (SAME, lambda r, p, v: (v - 1) * p),
+            (SAME, lambda r, p, v: 2 * (p - 1) + (v - 1) * p),
         )
     ),
     *((FEWER, {"capped": False, "first": first}) for first in (0, -inf)),

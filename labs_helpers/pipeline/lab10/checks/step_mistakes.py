@@ -70,13 +70,25 @@ def mean(some: list[Tensor]) -> Tensor:
     return sum(some) / len(some)
 
 
-def gradients(ranks: int, m: int) -> list[Tensor]:
-    """Return the right gradients of each rank."""
-    return [mean(some) for some in each(ranks, m)]
+def gradients(ranks: int, m: int, held: float = 0.0) -> list[Tensor]:
+    """Return the right gradients of each rank. held: the number that fills them before the step."""
+    return [held + mean(some) for some in each(ranks, m)]
 
 
-def mistakes(ranks: int, m: int) -> Iterator[tuple[str, list[Tensor]]]:
+def mistakes(ranks: int, m: int, held: float) -> Iterator[tuple[str, list[Tensor]]]:
     """Yield a sentence and each rank's gradients after the step."""
+    right = gradients(ranks, m)
+    yield "the gradients from before the step are lost: add to them, so do not clear or replace .grad", right
+    yield (
+        "the gradients from before the step are divided by the number of micro-batches too: divide each loss instead",
+        [held / m + one for one in right],
+    )
+    for sentence, wrong in _of_the_step(ranks, m):
+        yield sentence, [held + one for one in wrong]
+
+
+def _of_the_step(ranks: int, m: int) -> Iterator[tuple[str, list[Tensor]]]:
+    """Yield a sentence and what the step adds to each rank's gradients."""
     right = each(ranks, m)
     yield "the losses are not divided by the number of micro-batches", [sum(some) for some in right]
     yield "divided by the number of micro-batches twice", [mean(some) / m for some in right]

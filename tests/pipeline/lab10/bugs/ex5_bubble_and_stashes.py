@@ -10,6 +10,14 @@ BUGS: list = [
     (NAME, "p in place of p − 1", [("ranks - 1  # in", "ranks  # in")], "p ranks make p − 1 waits"),
     (NAME, "the bubble alone", [(RETURN, "return wait / (work + wait)")], r"expected \(bubble, stashes\)"),
     (NAME, "no warm-up of chunks", [("(chunks - 1) * ranks + 1", "1")], "the warm-up of interleaved 1F1B also has"),
+    (
+        NAME,
+        "no min for interleaved",
+        [("min(before[schedule], work)", "before[schedule] if chunks > 1 else min(before[schedule], work)")],
+        "there may be fewer passes",
+    ),
+    (NAME, "no factor 2", [("2 * (ranks - 1)", "(ranks - 1)")], "chunks · ranks stashes are ranks − 1 too few"),
+    (NAME, "no known cause", [("ranks - 1  # in", "ranks + 2  # in")], "in the figure of GPipe in section 3, count"),
     (NAME, "swapped", [(RETURN, "return min(before[schedule], work), wait / (work + wait)")], "in the wrong order"),
     (NAME, "a text", [("return wait / (work + wait)", "return str(wait / (work + wait))")], "expected a number"),
 ]

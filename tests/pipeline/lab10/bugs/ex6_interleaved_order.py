@@ -33,6 +33,20 @@ BUGS: list = [
         [('[at("F", warm_up + k), at("B", k)]', '[at("B", k), at("F", warm_up + k)]')],
         "a pair begins with its backward pass",
     ),
+    (NAME, "rank 0's warm-up", [("(ranks - rank - 1)", "(ranks - 1)")], "the warm-up is the same on every rank"),
+    (NAME, "forward passes", [("group * ranks + i", "group * ranks + i // 2")], "write down the twelve forward passes"),
+    (
+        NAME,
+        "backward passes",
+        [("group * ranks + i", 'group * ranks + i if kind == "F" else micro_batches - 1 - group * ranks - i')],
+        r"write down the twelve backward passes of rank 0, for 3 ranks, 6 micro-batches and 2 chunks",
+    ),
+    (
+        NAME,
+        "three more",
+        [(WARM_UP, WARM_UP.replace("ranks, total", "ranks + 3, total"))],
+        "count each rank's forward passes",
+    ),
     (NAME, "a generator", [(LAST, "    return (a for a in order)\n")], "is not a list"),
     (
         NAME,

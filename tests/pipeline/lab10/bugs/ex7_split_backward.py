@@ -23,6 +23,26 @@ BUGS: list = [
     ),
     (NAME, "overwritten", [(ADD, "                weight.grad.copy_(gradient)\n")], "replaces the one that is there"),
     (NAME, "a new tensor", [(ADD, "                weight.grad = weight.grad + gradient\n")], "add in place, with"),
+    (NAME, "new memory", [(ADD, "                weight.grad.data = weight.grad + gradient\n")], "add in place, with"),
+    (NAME, "a detached weight", [(KEEP, KEEP.replace("weight,", "weight.detach(),"))], "neither detached nor cloned"),
+    (
+        NAME,
+        "None plus a tensor",
+        [(SET, "            weight.grad += gradient\n")],
+        "weight.grad is None before the first W",
+    ),
+    (
+        NAME,
+        "a tensor plus None",
+        [(SET, "            weight.grad = gradient + weight.grad\n")],
+        "weight.grad is None before",
+    ),
+    (
+        NAME,
+        "a method of None",
+        [(SET, "            weight.grad.add_(gradient)\n")],
+        "weight.grad is None before the first W",
+    ),
     (NAME, "transposed", [(GRADIENT, "x.flatten(0, -2).t() @ dy.flatten(0, -2)")], "has the shape of weight|∂yᵀ·x"),
     (NAME, "∂x transposed", [(RETURN, "            return dy @ weight.t(), None\n")], r"x has the shape \(…, n\)"),
     (

@@ -23,6 +23,31 @@ BUGS: list = [
     (NAME, "by size", [("key=exposed.get", "key=sizes.get")], "ordered by size"),
     (
         NAME,
+        "neighbors, of which none leaves a node",
+        [("list(lines.values())", "[list(range(g, g + sizes[axis])) for g in range(0, len(places), sizes[axis])]")],
+        r"\A(?!(.|\n)*leave a node)(.|\n)*neighboring ranks",
+    ),
+    (
+        NAME,
+        "the axes of the bytes",
+        [("range(sizes[axis])", "range(exposed[axis])")],
+        "groups for the axis .*; the mesh has",
+    ),
+    (
+        NAME,
+        "a group of too many",
+        [("list(lines.values())", "[[0] * 10**6]")],
+        "a group of the axis .* has 1,000,000 ranks; the mesh has only 8",
+    ),
+    (NAME, "ranks from 1", [("enumerate(places)", "enumerate(places, 1)")], "rank 8 does not exist: the mesh has the"),
+    (
+        NAME,
+        "a long list",
+        [("list(lines.values())", "list(lines.values())[: 11 if len(lines) == 12 else None]")],
+        r"got \[…, (\[[\d, ]*\], )?\[\d+, \d+\]\], expected \[…, ",
+    ),
+    (
+        NAME,
         "three axes",
         [(ORDER, ORDER + "    assert len(order) >= 2\n"), (KEY, "(place[i - 1], place[i - 2])")],
         "they must share all others|expected",
