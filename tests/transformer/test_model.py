@@ -57,7 +57,7 @@ MISTAKES = {
     "sum for mean": (Transformer, "wide.pow(2).mean(", "wide.pow(2).sum("),
     "gate and up exchanged": (Transformer, "F.silu(self.gate(x)) * self.up(x)", "F.silu(self.up(x)) * self.gate(x)"),
     "no norm before the MLP": (Transformer, "self.mlp(self.mlp_norm(x))", "self.mlp(x)"),
-    "no last norm": (Transformer, "F.linear(self.norm(x),", "F.linear(x,"),
+    "no last norm": (Transformer, "self.project(self.norm(x),", "self.project(x,"),
     "residual forgotten": (Transformer, "return x + self.mlp", "return self.mlp"),
 }
 

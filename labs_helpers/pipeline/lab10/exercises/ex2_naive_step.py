@@ -4,16 +4,16 @@ import torch
 
 
 def naive_step(stage, group, inputs, targets, loss_of, shape):
-    """Add the gradients of the mean loss to this rank's parameters; the last rank returns this loss.
+    """Add the gradients of the mean loss to this rank's parameters; the last rank returns the loss.
 
     stage: this rank's part of the model, a module. group: the ranks, in the order of their stages;
     group.rank and group.size are numbers. group.send(tensor, to) and group.receive(tensor, source)
     wait for the other rank. A receive fills the tensor, which has the message's shape and dtype:
     each message between stages is float32 and has this `shape`. inputs, targets: lists with one
-    entry per micro-batch. Only rank 0 has inputs, which are integer token numbers, and only the last
-    rank has targets; the entries of the other ranks are None. loss_of(output, target) is the mean
-    loss of a micro-batch. All micro-batches are equally large, so the mean loss is the mean of
-    theirs; return it as a number. There may be one rank, which is then the first and the last.
+    entry per micro-batch. Only rank 0 has inputs, integer token numbers, and only the last rank has
+    targets; the entries of the other ranks are None. loss_of(output, target) is the mean loss of a
+    micro-batch. All micro-batches are equally large, so the mean loss is the mean of theirs; return
+    it as a number. There may be one rank, which is then the first and the last.
     """
     total = 0.0
     for i in range(len(inputs)):

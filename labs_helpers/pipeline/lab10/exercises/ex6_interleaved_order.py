@@ -13,7 +13,7 @@ def interleaved_order(rank, ranks, micro_batches, chunks):
     of them if there are fewer. It then alternates, one forward and one backward pass, while forward
     passes are left. The remaining backward passes follow.
     """
-    # 1. Forward pass k = 0, 1, …: which group, which chunk, and which micro-batch of the group is it?
+    # 1. Forward pass k = 0, 1, …: which group, which chunk, which micro-batch of the group is it?
     # 2. What differs for backward pass k?
     # 3. How many forward passes are there in total, and how many of them come first?
     ### BEGIN SOLUTION
