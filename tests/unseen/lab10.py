@@ -78,7 +78,7 @@ ANSWERS = [
     Answer(S, "the last part never counted", [("return sum(costs[start:]), ", "return sum(costs[start:-1]), ")], says="the output, is not counted"),
     Answer(N, "another style", source=STEP, says=None),
     Answer(N, "no division", source=STEP.replace("(loss / m).backward()", "loss.backward()"), says="not divided by the number of micro-batches"),
-    Answer(N, "no gradient of the input", source=STEP.replace(", requires_grad=True", ""), says="needs x.requires_grad_"),
+    Answer(N, "no gradient of the input", source=STEP.replace(", requires_grad=True", ""), says="came before the stage used this very x"),
     Answer(N, "a sum", source=STEP.replace("sum(losses) / m", "sum(losses)"), says="the sum of the losses"),
     Answer(N, "returned in the loop", source=STEP.replace("    return sum", "        return sum")),
     Answer(N, "sends the gradient of its output", source=STEP.replace("group.send(x.grad,", "group.send(x.grad if last else gradient,"), says="send x.grad"),
