@@ -1,6 +1,6 @@
 """Run a schedule: each rank works through its list, on its stages, with messages to its neighbors.
 
-Every rank knows the whole schedule, so the order of messages follows from it and never from what a rank happens to do.
+Every rank knows the whole schedule, so the order of messages follows from it and never from the timing of a rank.
 Sends run beside the computations. A computation waits for the message that it uses, whose receive starts before it.
 """
 
@@ -95,7 +95,7 @@ class Pipeline:
         self.x: dict[tuple[int, int], Tensor] = {}  # (stage, micro-batch) → the input of the stage
         self.y: dict[tuple[int, int], Tensor] = {}  # … its output, or the loss
         self.dx: dict[tuple[int, int], Tensor] = {}  # … the gradient of its input
-        self.kept: dict[tuple[int, int], list[tuple[Tensor, Tensor, Tensor]]] = {}  # … what W needs
+        self.kept: dict[tuple[int, int], list[tuple[Tensor, Tensor, Tensor]]] = {}  # … the products that I left for W
         self.losses: dict[int, Tensor] = {}
         self.arriving: dict[Action, tuple[Tensor, Request]] = {}
         self.leaving: list[tuple[Tensor, Request]] = []  # a message's tensor stays alive until it has left
@@ -130,7 +130,7 @@ class Pipeline:
 
     @staticmethod
     def _place(message: Action) -> tuple[int, int]:
-        """Return the key of what a message holds: a stage's input, or the gradient of the next stage's input."""
+        """Return the key of a message's tensor: a stage's input, or the gradient of the next stage's input."""
         return (message.stage + (message.kind == RECEIVE_GRADIENT), message.micro)
 
     def _forward(self, action: Action) -> None:

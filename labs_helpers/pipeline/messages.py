@@ -28,20 +28,19 @@ from labs_helpers.pipeline.schedule import (
 def complete(schedule: Schedule) -> Schedule:
     """Return the schedule with sends, receives and frees. Actions of these kinds that it has are replaced."""
     schedule = schedule.computations()
-    trains = schedule.trains
-    sending = [_with_sends(schedule, order, trains) for order in schedule.orders]
+    sending = [_with_sends(schedule, order) for order in schedule.orders]
     # Per pair of ranks: the messages that one sends to the other, in the order of the sends.
     under_way: dict[tuple[int, int], deque[Action]] = defaultdict(deque)
     for rank, order in enumerate(sending):
         for action in order:
-            if (received := received_by(schedule, action)) is not None:
+            if (received := received_by(action)) is not None:
                 under_way[rank, schedule.rank_of[received.stage]].append(received)
     orders = tuple(_with_receives(schedule, rank, order, under_way) for rank, order in enumerate(sending))
     return Schedule(schedule.name, orders, schedule.rank_of, schedule.micro_batches)
 
 
-def received_by(schedule: Schedule, action: Action) -> Action | None:
-    """Return the action that receives what `action` sends, or None if it sends nothing."""
+def received_by(action: Action) -> Action | None:
+    """Return the action that receives the message of a send, or None for other actions."""
     if action.kind == SEND_OUTPUT:
         return Action(RECEIVE_INPUT, action.stage + 1, action.micro)
     if action.kind == SEND_GRADIENT:
@@ -60,7 +59,7 @@ def message_for(schedule: Schedule, action: Action) -> Action | None:
     return None
 
 
-def message_after(schedule: Schedule, action: Action, trains: bool = True) -> Action | None:
+def message_after(schedule: Schedule, action: Action) -> Action | None:
     """Return the send that follows a computation, or None if its result stays on the rank."""
     kind, stage, micro = action
     last = schedule.stages - 1
@@ -71,7 +70,7 @@ def message_after(schedule: Schedule, action: Action, trains: bool = True) -> Ac
     return None
 
 
-def _with_sends(schedule: Schedule, order: Order, trains: bool) -> list[Action]:
+def _with_sends(schedule: Schedule, order: Order) -> list[Action]:
     found = []
     for action in order:
         found.append(action)
@@ -79,7 +78,7 @@ def _with_sends(schedule: Schedule, order: Order, trains: bool) -> list[Action]:
             found.append(send)
         if action.kind in (BACKWARD, WEIGHT):
             found.append(Action(FREE, action.stage, action.micro))
-        elif not trains:
+        elif not schedule.trains:
             found += _freed_by(schedule, action)
     return found
 

@@ -23,7 +23,7 @@ KINDS = (*COMPUTE, *SENDS, *SENDS.values(), FREE)
 
 
 class Action(NamedTuple):
-    """What a rank does: one of KINDS, for a stage and a micro-batch, both counted from 0."""
+    """One action of a rank: its kind (one of KINDS), stage and micro-batch, both counted from 0."""
 
     kind: str
     stage: int

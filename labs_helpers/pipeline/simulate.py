@@ -108,7 +108,7 @@ def simulate(schedule: Schedule, times: Times | None = None) -> Timeline:
                 bars.append(Bar(rank, action, start, stop))
                 at[rank] += 1
                 if (send := message_after(schedule, action)) is not None:
-                    received = received_by(schedule, send)
+                    received = received_by(send)
                     assert received is not None
                     link = rank, schedule.rank_of[received.stage]
                     link_free[link] = ready[received] = max(stop, link_free.get(link, 0.0)) + times.transfer

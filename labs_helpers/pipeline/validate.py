@@ -100,7 +100,7 @@ def channels(schedule: Schedule) -> dict[tuple[int, int], tuple[list[Action], li
     found: dict[tuple[int, int], tuple[list[Action], list[Action]]] = {}
     for rank, order in enumerate(schedule.orders):
         for action in order:
-            if (received := received_by(schedule, action)) is not None:
+            if (received := received_by(action)) is not None:
                 found.setdefault((rank, schedule.rank_of[received.stage]), ([], []))[0].append(received)
             elif action.kind in SENDS.values():
                 source = schedule.rank_of[action.stage + (-1 if action.kind == "receive input" else 1)]

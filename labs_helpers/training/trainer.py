@@ -56,7 +56,7 @@ class Trainer:
 
     @property
     def activation(self) -> tuple[int, int, int]:
-        """The shape of what the stages exchange: sequences of a micro-batch, tokens, width."""
+        """The shape of the activations between stages: sequences of a micro-batch, tokens, width."""
         length = self.settings.length // (self.tp.size if self.settings.sequence_parallel else 1)
         return self.settings.micro_batch, length, self.settings.config.width
 

@@ -26,9 +26,8 @@ def raced():
 def test_everybody_takes_part_and_computes_the_same_loss(raced):
     records, _ = raced
     races = [record for record in records if record["kind"] == "race"]
-    good = [record for record in races if record["name"] not in ("fails", "other", "half")]
-    assert {record["library"] for record in good} == {"ours", "PyTorch"}
-    assert len(good) == 12
+    good = [record for record in races if record["name"] not in ("fails", "other")]
+    assert [record["library"] for record in good] == ["PyTorch"] * 5 + ["ours"] * 7
     for record in good:
         assert "error" not in record, record
         assert 0 < record["step_p20_ms"] <= record["step_ms"] <= record["step_p80_ms"]
@@ -38,24 +37,21 @@ def test_everybody_takes_part_and_computes_the_same_loss(raced):
 def test_our_candidates_have_a_prediction_and_a_timeline(raced):
     records, _ = raced
     ours = [record for record in records if record["kind"] == "timeline"]
-    assert len(ours) == 8  # and the forward passes of "half"
+    assert len(ours) == 7
     for record in ours:
-        drawn = timeline(record)
-        passes = 2 if record["name"] == "half" else 3 if record["name"] == "ZB-H1" else 2
+        drawn, kinds = timeline(record), 3 if record["name"] == "ZB-H1" else 2
         assert drawn.ranks == 2
-        assert record["predicted_ms"] > 0
-        if record["name"] != "half":
-            assert len(drawn.bars) == 4 * 2 * record["chunks"] * passes
-            assert record["own_work_ms"] <= record["predicted_ms"]
+        assert len(drawn.bars) == 4 * 2 * record["chunks"] * kinds
+        assert 0 < record["own_work_ms"] <= record["predicted_ms"]
 
 
-def test_a_candidate_that_fails_is_told_and_not_timed(raced):
+def test_errors_and_other_losses_are_told_and_not_timed(raced):
     records, table = raced
-    (failed,) = (r for r in records if r["name"] == "fails")
-    assert failed["error"] == "ValueError: no"
-    assert "step_ms" not in failed
-    (other,) = (r for r in records if r["name"] == "other")
-    assert "4 inputs" not in other["error"] or "step_ms" not in other
+    errors = {record["name"]: record["error"] for record in records if "error" in record}
+    assert errors["fails"] == "ValueError: no"
+    assert "the first one's" in errors["other"]
+    assert len(errors) == 2
+    assert all("step_ms" not in record for record in records if "error" in record)
     assert "ValueError: no" in table
 
 

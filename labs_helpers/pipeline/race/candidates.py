@@ -59,7 +59,7 @@ CANDIDATES = (
 
 @dataclass(frozen=True)
 class Work:
-    """What all candidates train, on the ranks of `group`: micro-batches of `batch` sequences of `length` tokens."""
+    """The task of all candidates, on the ranks of `group`: micro-batches of `batch` sequences of `length` tokens."""
 
     config: TransformerConfig
     batch: int

@@ -24,8 +24,8 @@ REPEATS = 7
 class Passes:
     """One stage's passes: seconds, and bytes.
 
-    stash: what F keeps. split: what is left of it after I, with the gradients that W needs. peak: the most that each
-    pass allocates beyond what was there before. held: parameters and gradients.
+    stash: kept after F. split: kept after I, with the gradients that W uses. peak: by kind of pass, its largest extra
+    memory. held: parameters and gradients.
     """
 
     seconds: dict[str, float]
