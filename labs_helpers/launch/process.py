@@ -28,7 +28,7 @@ OUTPUT_LIMIT = 4 * 2**20  # bytes of output to keep: half from the beginning, ha
 SHOWN = 20  # lines of a failure's message, from the beginning, where a rank says why it fails, and from the end
 LOOK_S = 0.1  # seconds between calls of `over`
 GRACE_S = 3.0  # between SIGTERM and SIGKILL
-_MARK = "LABS_LAUNCH"  # the environment variable that marks a run's descendants
+MARK = "LABS_LAUNCH"  # the environment variable that marks a run's descendants
 
 
 class ProcessFailed(RuntimeError):
@@ -213,7 +213,7 @@ def _die_with_parent(keep: bool) -> list[str]:
 def put_mark(environment: dict[str, str]) -> str:
     """Mark the processes that will be started with this environment; `end_marked` ends them and their descendants."""
     mark = uuid.uuid4().hex
-    environment[_MARK] = f"{environment.get(_MARK, os.environ.get(_MARK, ''))}/{mark}"
+    environment[MARK] = f"{environment.get(MARK, os.environ.get(MARK, ''))}/{mark}"
     return mark
 
 
