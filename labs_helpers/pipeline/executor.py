@@ -89,6 +89,19 @@ class Pipeline:
         Gradients are added to .grad: those of the mean of the losses, times `scale` (see `loss_scale.LossScale`).
         ValueError for another number of micro-batches.
         """
+        self._begin(inputs, targets, scale)
+        with torch.set_grad_enabled(self.schedule.trains):
+            for action in self.schedule.orders[self.group.rank]:
+                if action.kind in COMPUTE:
+                    self._await(action)
+                    with self.watch(action):
+                        self._do[action.kind](action)
+                else:
+                    self._do[action.kind](action)
+        self._finish_sends()
+        return [loss for _, loss in sorted(self.losses.items())]
+
+    def _begin(self, inputs: Sequence[Tensor] | None, targets: Sequence[Tensor] | None, scale: float) -> None:
         self.inputs = self._given("inputs", inputs, 0)
         self.targets = self._given("targets", targets, self.schedule.stages - 1)
         self.factor = scale / self.schedule.micro_batches
@@ -99,18 +112,11 @@ class Pipeline:
         self.losses: dict[int, Tensor] = {}
         self.arriving: dict[Action, tuple[Tensor, Request]] = {}
         self.leaving: list[tuple[Tensor, Request]] = []  # a message's tensor stays alive until it has left
-        with torch.set_grad_enabled(self.schedule.trains):
-            for action in self.schedule.orders[self.group.rank]:
-                if action.kind in COMPUTE:
-                    self._await(action)
-                    with self.watch(action):
-                        self._do[action.kind](action)
-                else:
-                    self._do[action.kind](action)
+
+    def _finish_sends(self) -> None:
         for _, request in self.leaving:
             request.wait()
         self.leaving.clear()
-        return [loss for _, loss in sorted(self.losses.items())]
 
     def _given(self, name: str, values: Sequence[Tensor] | None, stage: int) -> Sequence[Tensor]:
         if stage not in self.stages:
@@ -126,12 +132,14 @@ class Pipeline:
         if message is not None:
             tensor, request = self.arriving.pop(message)
             request.wait()
-            (self.x if message.kind == RECEIVE_INPUT else self.dx)[self._place(message)] = tensor
+            self._place(message, tensor)
 
-    @staticmethod
-    def _place(message: Action) -> tuple[int, int]:
-        """Return the key of a message's tensor: a stage's input, or the gradient of the next stage's input."""
-        return (message.stage + (message.kind == RECEIVE_GRADIENT), message.micro)
+    def _place(self, message: Action, tensor: Tensor) -> None:
+        """Keep what arrived as a stage's input, or as the gradient of the next stage's input."""
+        if message.kind == RECEIVE_INPUT:
+            self.x[message.stage, message.micro] = tensor
+        else:
+            self.dx[message.stage + 1, message.micro] = tensor
 
     def _forward(self, action: Action) -> None:
         _, stage, micro = action
@@ -188,7 +196,11 @@ class Pipeline:
         self.leaving.append((tensor, self.group.start_send(tensor, to)))
 
     def _receive(self, action: Action) -> None:
+        self._receive_into(self._empty(), action)
+
+    def _empty(self) -> Tensor:
+        return torch.empty(self.shape, dtype=self.dtype, device=self.group.device)
+
+    def _receive_into(self, tensor: Tensor, action: Action) -> None:
         source = self.schedule.rank_of[action.stage + (-1 if action.kind == RECEIVE_INPUT else 1)]
-        tensor = torch.empty(self.shape, dtype=self.dtype, device=self.group.device)
-        request = self.group.start_receive(tensor, source)
-        self.arriving[action] = tensor, request
+        self.arriving[action] = tensor, self.group.start_receive(tensor, source)

@@ -19,7 +19,7 @@ def race(comm):
     from labs_helpers.measure.records import frame
     from labs_helpers.measure.study import as_text
     from labs_helpers.pipeline.race import __main__ as module
-    from labs_helpers.pipeline.race.candidates import CANDIDATES, OURS, Candidate, Work, build
+    from labs_helpers.pipeline.race.candidates import OURS, Candidate, Work, build, candidates_on
     from labs_helpers.pipeline.schedules import one_f_one_b
     from labs_helpers.transformer import SIZES
 
@@ -34,7 +34,7 @@ def race(comm):
     config = dataclasses.replace(SIZES["tiny"], layers=4, width=32, heads=2, kv_heads=2, hidden=64)
     group = torch_communication.TorchCommunication(dist.group.WORLD)
     work = Work(config, 2, 16, 4, torch.float32, torch.device("cpu"), group)
-    candidates = [*CANDIDATES, Candidate(OURS, "fails", fails), Candidate(OURS, "other", one_f_one_b)]
+    candidates = [*candidates_on(work.device), Candidate(OURS, "fails", fails), Candidate(OURS, "other", one_f_one_b)]
     with patch.object(module, "build", build_one):
         records = module.measure(work, candidates, 2, module.Passing(work), say=lambda text: None)
     races = [record | {"micro_batches": 4} for record in records if record["kind"] == "race"]

@@ -27,9 +27,10 @@ from labs_helpers.measure.race import TorchRanks, clock, collected_between, disa
 from labs_helpers.measure.records import frame
 from labs_helpers.measure.study import as_text
 from labs_helpers.measure.torchrun import check_ranks, on_ranks
+from labs_helpers.pipeline import graphs
 from labs_helpers.pipeline.executor import Pipeline
 from labs_helpers.pipeline.measured import Recorder
-from labs_helpers.pipeline.race.candidates import CANDIDATES, THEIRS, Candidate, Step, Work, build
+from labs_helpers.pipeline.race.candidates import THEIRS, Candidate, Step, Work, build, candidates_on
 from labs_helpers.pipeline.race.passes import (
     Passes,
     gather_passes,
@@ -47,21 +48,22 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 SAME = {torch.bfloat16: 0.01, torch.float32: 1e-4}  # relative difference of the losses
-WARM_UP = 3  # steps; memory is measured in the last one
+WARM_UP = graphs.WARM_UP + 1  # steps; the last one may capture graphs, and in it memory is measured
 
 
 class Passing:
-    """The passes of each cut, measured once and used by every candidate with that cut."""
+    """The passes of each cut, measured once and used by every candidate with that cut and the same kind of launch."""
 
     def __init__(self, work: Work) -> None:
-        self.work, self.found = work, dict[tuple[str, int], list[Passes]]()
+        self.work, self.found = work, dict[tuple[str, int, bool], list[Passes]]()
         self.transfer = message_seconds(work)
 
-    def of(self, cut: str, stages: int) -> list[Passes]:
-        if (cut, stages) not in self.found:
-            self.found[cut, stages] = gather_passes(self.work, cut, stages)
+    def of(self, cut: str, stages: int, graphs: bool) -> list[Passes]:
+        key = cut, stages, graphs
+        if key not in self.found:
+            self.found[key] = gather_passes(self.work, *key)
             release()
-        return self.found[cut, stages]
+        return self.found[key]
 
 
 def measure(
@@ -105,7 +107,7 @@ def _enter(candidate: Candidate, work: Work, ranks: TorchRanks) -> tuple[Record,
     device = work.device
     record: Record = {
         "kind": "race", "library": candidate.library, "name": candidate.name, "candidate": str(candidate),
-        "cut": candidate.cut, "chunks": candidate.chunks, "fused": candidate.fused,
+        "cut": candidate.cut, "chunks": candidate.chunks, "fused": candidate.fused, "graphs": candidate.graphs,
     }  # fmt: skip
     before, error, step, pipeline = allocated(device), "", lambda: torch.zeros(()), None
     try:
@@ -130,7 +132,7 @@ def _clock(step: Step, device: torch.device, ranks: TorchRanks) -> float:
 
 def _predicted(record: Record, pipeline: Pipeline, passing: Passing) -> Record:
     schedule = pipeline.schedule
-    passes = passing.of(record["cut"], schedule.stages)
+    passes = passing.of(record["cut"], schedule.stages, record["graphs"])
     times = times_of(passes, passing.transfer)
     return {
         "predicted_ms": 1e3 * simulate(schedule, times).seconds,
@@ -194,7 +196,10 @@ def main(arguments: list[str] | None = None) -> None:
                 "study": STUDY.name, "world_size": group.size, "size": size, "batch": given.batch, "length": length,
                 "dtype": str(dtype).removeprefix("torch."), "micro_batches": micro_batches,
             }  # fmt: skip
-            records += [same | record for record in measure(work, CANDIDATES, given.rounds, passing, rank.say, rank.at)]
+            records += [
+                same | record
+                for record in measure(work, candidates_on(rank.device), given.rounds, passing, rank.say, rank.at)
+            ]
             release()
             dist.barrier()
         rank.at("the table")

@@ -13,6 +13,7 @@ from torch.distributed import pipelining
 
 from labs_helpers.communication.torch_distributed import TorchCommunication
 from labs_helpers.pipeline.executor import Pipeline
+from labs_helpers.pipeline.graphs import GraphedPipeline
 from labs_helpers.pipeline.schedules import gpipe, interleaved, one_f_one_b, zero_bubble
 from labs_helpers.pipeline.split_backward import WeightGradients, leave_weights_for_later
 from labs_helpers.pipeline.stages import Span, TransformerStage, cut_by_cost, equal_blocks, part_costs
@@ -27,8 +28,8 @@ CUTS = ("equal blocks", "equal cost")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A pipeline that takes part. make: builds its schedule. chunks: stages per rank. cut: one of CUTS. fused: add the
-    gradients of weights in place, outside autograd (ours only)."""
+    """A pipeline that takes part. make: builds its schedule. chunks: stages per rank. cut: one of CUTS. Ours only:
+    fused: add the gradients of weights in place, outside autograd; graphs: replay CUDA graphs."""
 
     library: str
     name: str
@@ -36,9 +37,11 @@ class Candidate:
     chunks: int = 1
     cut: str = "equal blocks"
     fused: bool = True
+    graphs: bool = False
 
     def __str__(self) -> str:
-        return ", ".join([self.name, *[self.cut] * (self.cut != CUTS[0]), *["autograd"] * (not self.fused)])
+        special = (self.cut, self.cut != CUTS[0]), ("autograd", not self.fused), ("CUDA graphs", self.graphs)
+        return ", ".join([self.name, *[text for text, holds in special if holds]])
 
 
 CANDIDATES = (
@@ -54,7 +57,17 @@ CANDIDATES = (
     Candidate(OURS, "ZB-H1", zero_bubble),
     Candidate(OURS, "1F1B", one_f_one_b, cut="equal cost"),
     Candidate(OURS, "ZB-H1", zero_bubble, cut="equal cost"),
+    Candidate(OURS, "1F1B", one_f_one_b, graphs=True),
+    Candidate(OURS, "interleaved", interleaved, 2, graphs=True),
+    Candidate(OURS, "ZB-H1", zero_bubble, graphs=True),
+    Candidate(OURS, "1F1B", one_f_one_b, cut="equal cost", graphs=True),
+    Candidate(OURS, "ZB-H1", zero_bubble, cut="equal cost", graphs=True),
 )
+
+
+def candidates_on(device: torch.device) -> list[Candidate]:
+    """Return the candidates that run on a device: only NVIDIA's and AMD's GPUs have graphs."""
+    return [candidate for candidate in CANDIDATES if device.type == "cuda" or not candidate.graphs]
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,8 @@ def build(candidate: Candidate, work: Work) -> tuple[Step, Pipeline | None]:
     if candidate.library == OURS:
         later: WeightGradients | None = leave_weights_for_later(holder) if candidate.fused else None
         schedule = candidate.make(work.group.size, work.micro_batches, *([candidate.chunks] * (candidate.chunks > 1)))
-        pipeline = Pipeline(schedule, modules, next_token_loss, work.group, work.shape, work.dtype, later)
+        kind = GraphedPipeline if candidate.graphs else Pipeline
+        pipeline = kind(schedule, modules, next_token_loss, work.group, work.shape, work.dtype, later)
         inputs, wanted = list(tokens.chunk(work.micro_batches)), list(targets.chunk(work.micro_batches))
 
         def step() -> Tensor:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from labs_helpers.measure.race import TorchRanks, clock
+from labs_helpers.pipeline.graphs import CudaGraphs
 from labs_helpers.pipeline.race.candidates import Work
 from labs_helpers.pipeline.schedule import BACKWARD, FORWARD, INPUT, WEIGHT, Schedule
 from labs_helpers.pipeline.simulate import Times
@@ -35,9 +36,9 @@ class Passes:
     held: int
 
 
-def measure_stage(work: Work, cut: str, stages: int, number: int) -> Passes:
+def measure_stage(work: Work, cut: str, stages: int, number: int, graphs: bool = False) -> Passes:
     """Measure one stage on this rank's device, with gradients that exist already, as in all micro-batches but the
-    first."""
+    first. graphs: time replayed CUDA graphs."""
     device, holder = work.device, nn.ModuleList([work.stage(cut, stages, number)])
     later = leave_weights_for_later(holder)
     tokens, targets = (part[: work.batch] for part in work.data())
@@ -81,6 +82,9 @@ def measure_stage(work: Work, cut: str, stages: int, number: int) -> Passes:
     forward()
     left, peak[INPUT] = sized(input)
     _, peak[WEIGHT] = sized(weight)
+    if graphs:
+        capture = CudaGraphs().capture
+        forward, input, weight = capture(forward), capture(input), capture(weight)
     times: dict[str, list[float]] = {}
     both = ((FORWARD, forward), (BACKWARD, backward), (FORWARD, forward), (INPUT, input), (WEIGHT, weight))
     for _ in range(REPEATS):
@@ -131,10 +135,10 @@ def predicted_peaks(schedule: Schedule, passes: list[Passes]) -> list[int]:
     return peaks
 
 
-def gather_passes(work: Work, cut: str, stages: int) -> list[Passes]:
+def gather_passes(work: Work, cut: str, stages: int, graphs: bool = False) -> list[Passes]:
     """Return the passes of all stages, each measured on the rank that holds it. Every rank calls this."""
     held = range(work.group.rank, stages, work.group.size)
-    mine = {number: measure_stage(work, cut, stages, number) for number in held}
+    mine = {number: measure_stage(work, cut, stages, number, graphs) for number in held}
     found = {number: one for of_rank in TorchRanks(work.group.group).gather(mine) for number, one in of_rank.items()}
     return [found[number] for number in range(stages)]
 
