@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import itertools
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from labs_helpers.compile.source import plain
 from labs_helpers.course.verdict import Wrong
 
 _serial = itertools.count()
+OFTEN = 6  # bugs per exercise that `make test` plants, spread over its list; `make soak` plants them all
 
 
 def planted(reference, folder: Path, *changes: tuple[str, str], source: str | None = None):
@@ -39,6 +42,19 @@ def rejects(check, function, message: str) -> None:
         check.verify(function)
 
 
+def often(cases: Iterable[tuple[Hashable, Sequence[Any]]]) -> list[Any]:
+    """Return pytest's parameters for each (exercise, values), of which all but OFTEN per exercise are for soak."""
+    groups: dict[Hashable, list[int]] = {}
+    cases = list(cases)
+    for number, (exercise, _) in enumerate(cases):
+        groups.setdefault(exercise, []).append(number)
+    kept = {of[i * len(of) // OFTEN] for of in groups.values() for i in range(OFTEN)}
+    return [
+        pytest.param(*values, marks=[] if number in kept else pytest.mark.soak)
+        for number, (_, values) in enumerate(cases)
+    ]
+
+
 class PlantedBugs:
     """The tests of a lab's checks. A subclass has `check` (the module), `REFERENCES` (name → reference), `BUGS`
     (name, bug, changes, regex of the message) and `DIFFERENT` (name, changes that leave the answer right).
@@ -50,7 +66,7 @@ class PlantedBugs:
         if "message" in needed:
             metafunc.parametrize(
                 ("name", "changes", "message"),
-                [(b[0], *b[2:]) for b in self.BUGS],
+                often((b[0], (b[0], *b[2:])) for b in self.BUGS),
                 ids=[f"{b[0]}: {b[1]}" for b in self.BUGS],
             )
         elif "changes" in needed:
@@ -93,7 +109,7 @@ class PlantedLists:
         if "mistake" in metafunc.fixturenames:
             rows = [(check, said, answer(one)) for check, mistakes, answer in self.LISTS for said, one in mistakes]
             ids = [f"{check.trial.__name__}: {said[:60]}" for check, said, _ in rows]
-            metafunc.parametrize(("check", "sentence", "mistake"), rows, ids=ids)
+            metafunc.parametrize(("check", "sentence", "mistake"), often((row[0], row) for row in rows), ids=ids)
 
     def test_a_mistake_is_named_by_its_own_sentence(self, check, sentence, mistake):
         with pytest.raises(Wrong) as wrong:
