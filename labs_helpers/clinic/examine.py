@@ -40,7 +40,7 @@ def examine(program: type[Training], group: Communication, seed: int) -> Finding
     with redirect_stdout(said):
         for _ in range(STEPS):  # libraries set themselves up, and a factor of the loss finds its size
             job.step()
-        found = _counted(job) | _traced(job) | _remembered(job)
+        found = _traced(job) | _counted(job) | _remembered(job)
     found["lines printed"] = said.getvalue().count("\n") / job.steps
     with redirect_stdout(said):
         found |= _compared(program, job, ranks)
