@@ -184,6 +184,17 @@ LABS = (
         needs=("07", "08"),
         transfer="tests.pipeline.lab10.exercises.ex9_unequal_order",
     ),
+    Lab(
+        "11",
+        "The clinic",
+        "a kernel that doubles each element, and the bytes that it moves",
+        "11_the_clinic.ipynb",
+        "labs_helpers.clinic.lab11",
+        minutes=20,
+        hardware=ANY_MACHINE,
+        needs=("00",),
+        transfer="tests.clinic.lab11.exercises.ex9_smallest_change",
+    ),
 )
 
 
