@@ -18,7 +18,7 @@ from labs_helpers.launch.flight_recorder import Collective, compare, from_text
 from labs_helpers.launch.mpirun import run_on_ranks
 from labs_helpers.launch.patience import patience
 from labs_helpers.launch.scratch import scratch
-from labs_helpers.launch.stuck import Frame, is_installed
+from labs_helpers.launch.stuck import stack_of
 
 QUIET_S = 4.0  # a rank that has begun no collective for so long reports where it stands
 
@@ -65,21 +65,16 @@ def _read(file: Path) -> Report:
 
 
 def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: int) -> None:
-    import torch
-    import torch.distributed as dist
-
-    from labs_helpers.communication.torch_distributed import TorchCommunication, start
+    from labs_helpers.clinic.ranks import join
     from labs_helpers.launch import flight_recorder
 
-    torch.set_num_threads(1)
     flight_recorder.switch_on()
-    start(comm, "gloo")
-    group = TorchCommunication(dist.group.WORLD)
+    group = join(comm)
     job = program(group, seed)
     state, main = "waiting", threading.main_thread().ident
 
     def report() -> None:
-        stack = _stack(sys._current_frames()[main])
+        stack = stack_of(sys._current_frames()[main], __file__)
         told = {"state": state, "stack": stack, "collectives": flight_recorder.as_text(flight_recorder.recorded())}
         part = Path(folder, f"{comm.rank}.part")
         part.write_text(json.dumps(told))
@@ -110,14 +105,3 @@ def _watch(over: threading.Event, count: Callable[[], int], report: Callable[[],
             report()
             over.wait(QUIET_S * patience())  # the other ranks report too, before the end of this one disturbs them
             os._exit(1)
-
-
-def _stack(frame: Any) -> list[str]:
-    """Return the calls from a frame outwards, without those of installed packages and of the launch."""
-    found = []
-    while frame is not None and frame.f_code.co_filename != __file__:
-        file = frame.f_code.co_filename
-        if not is_installed(file) and "communication" not in Path(file).parts:
-            found.append(str(Frame(frame.f_code.co_name, file, frame.f_lineno)))
-        frame = frame.f_back
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from statistics import mean
 from time import perf_counter
@@ -28,11 +28,11 @@ STEPS = 4  # per instrument: as many as the program takes between two reports
 Findings = dict[str, Any]
 
 
-def examine(program: type[Training], group: Communication, seed: int) -> Findings:
-    """Return the findings of one job, the same on every rank; `findings.MEANING` explains them. Every rank calls this.
+def examine(program: type[Training], group: Communication, seed: int, compare: bool = True) -> Findings:
+    """Return the findings of one job, the same on every rank. Every rank calls this.
 
-    Each instrument sees STEPS steps. The program starts four times: for the instruments, without communication, with
-    one batch in place of its data, and with batches of twice the size.
+    `findings.MEANING` says what they mean. Each instrument sees STEPS steps. compare: start the program three more
+    times: without communication, with one batch in place of its data, and with batches of twice the size.
     """
     ranks = TorchRanks(dist.group.WORLD)
     job = program(group, seed)
@@ -42,9 +42,10 @@ def examine(program: type[Training], group: Communication, seed: int) -> Finding
             job.step()
         found = _traced(job) | _counted(job) | _remembered(job)
     found["lines printed"] = said.getvalue().count("\n") / job.steps
-    with redirect_stdout(said):
-        found |= _compared(program, job, ranks)
-    return _together(ranks.gather(found), ranks.gather(_contents(job)))
+    if compare:
+        with redirect_stdout(said):
+            found |= _compared(program, job, ranks)
+    return together(ranks.gather(found), ranks.gather(contents(job.model.parameters())))
 
 
 def _same(batch: Any) -> Any:
@@ -89,10 +90,10 @@ def _counted(job: Training) -> Findings:
     job.batches = counting()
     flops = FlopCounterMode(display=False)
     for _ in range(STEPS):
-        before = [_hash(p) for p in job.model.parameters()]
+        before = contents(job.model.parameters())
         with flops:
             job.step()
-        still += before == [_hash(p) for p in job.model.parameters()]
+        still += before == contents(job.model.parameters())
     job.batches = batches
     calls, payload = job.group.calls.total(), job.group.payload.total()
     return {
@@ -111,13 +112,19 @@ def _traced(job: Training) -> Findings:
     compiled = counters["stats"]["unique_graphs"]
     with passes_marked():
         trace = record(lambda: [job.step() for _ in range(STEPS)])  # once to warm up
-    kernels = [event for event in trace.events if event["cat"] == "kernel"]
-    return {
-        "parts": shares(step_parts(trace.events)),
-        "work": sum(event["dur"] for event in kernels if not event["name"].startswith(("c10d::", "nccl"))) / STEPS,
+    return in_trace(trace.events, STEPS) | {
         "compilations": (counters["stats"]["unique_graphs"] - compiled) / (2 * STEPS),
-        "waits": _waits(trace.events) / STEPS,
-        "us per kernel": mean(event["dur"] for event in kernels),
+    }
+
+
+def in_trace(events: list[Event], steps: int) -> Findings:
+    """Return what a trace of some steps of any program shows."""
+    kernels = [event for event in events if event["cat"] == "kernel"]
+    return {
+        "parts": shares(step_parts(events)),
+        "work": sum(event["dur"] for event in kernels if not event["name"].startswith(("c10d::", "nccl"))) / steps,
+        "waits": _waits(events) / steps,
+        "us per kernel": mean(event["dur"] for event in kernels) if kernels else 0.0,
     }
 
 
@@ -158,27 +165,30 @@ def _alive_at(points: dict[int, int], change: int) -> int:
     return points[max(at for at in points if at <= change)]
 
 
-def _contents(job: Training) -> list[int]:
-    return [_hash(p) for p in job.model.parameters()]
+def contents(parameters: Iterable[Tensor]) -> list[int]:
+    """Return a checksum of each parameter's bits."""
+    return [_hash(p) for p in parameters]
 
 
 def _hash(x: Tensor) -> int:
     return crc32(x.detach().cpu().contiguous().view(torch.uint8).numpy())
 
 
-def _together(by_rank: list[Findings], contents: list[list[int]]) -> Findings:
-    """Return one dictionary from those of all ranks: means, but of memory the fullest rank's."""
-    items = [set(found.pop("items")) for found in by_rank]
+def together(by_rank: list[Findings], sums: list[list[int]]) -> Findings:
+    """Return one dictionary from those of all ranks: means, but of memory the fullest rank's. sums: of `contents`."""
+    items = [set(found.pop("items", ())) for found in by_rank]
     parts = [found.pop("parts") for found in by_rank]
     found = {part: mean(of_rank[part] for of_rank in parts) for part in PARTS}
     found |= {name: mean(of_rank[name] for of_rank in by_rank) for name in by_rank[0]}
-    for name in ("FLOPs", "work"):
+    for name in {"FLOPs", "work"} & set(found):
         values = [of_rank[name] for of_rank in by_rank]
         found[f"spread of {name}"] = max(values) / min(values)
+    for name, worst in (("peak bytes", max), ("headroom", min)):
+        if name in found:
+            found[name] = worst(of_rank[name] for of_rank in by_rank)
+    if any(items):
+        found["shared data"] = 1 - len(set().union(*items)) / sum(map(len, items))
     return found | {
         "utilization": 1 - found["idle"] - found["data"],
-        "peak bytes": max(of_rank["peak bytes"] for of_rank in by_rank),
-        "headroom": min(of_rank["headroom"] for of_rank in by_rank),
-        "shared data": 1 - len(set().union(*items)) / sum(map(len, items)),
-        "replicas that differ": sum(len(set(values)) > 1 for values in zip(*contents, strict=True)),
+        "replicas that differ": sum(len(set(values)) > 1 for values in zip(*sums, strict=True)),
     }

@@ -60,6 +60,18 @@ def place_of(frame: FrameType | None) -> str:
     return f"in {Frame(frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno).place}" if frame else OUTSIDE
 
 
+def stack_of(frame: FrameType | None, until: str) -> list[str]:
+    """Return a thread's calls in words, innermost first, down to the file `until`, without those of installed packages
+    and of the course's communication."""
+    found = []
+    while frame is not None and frame.f_code.co_filename != until:
+        file = frame.f_code.co_filename
+        if not is_installed(file) and "communication" not in Path(file).parts:
+            found.append(str(Frame(frame.f_code.co_name, file, frame.f_lineno)))
+        frame = frame.f_back
+    return found
+
+
 def is_installed(file: str) -> bool:
     """Return True if a file belongs to the standard library or an installed package other than the course."""
     return file.startswith(_INSTALLED) and not file.startswith(_COURSE)
