@@ -135,7 +135,7 @@ def _waits(events: list[Event]) -> int:
         (e["ts"], e["ts"] + e["dur"]) for e in events
         if e["cat"] == "user_annotation" and e["name"].startswith("Optimizer.step#")
     ]  # fmt: skip
-    reads = [event["ts"] for event in events if event["name"] == "aten::_local_scalar_dense"]
+    reads = [e["ts"] for e in events if e["cat"] == "cpu_op" and e["name"] == "aten::_local_scalar_dense"]
     return sum(not any(start <= moment <= stop for start, stop in updates) for moment in reads)
 
 

@@ -133,10 +133,10 @@ def _part_of_mark(event: Event) -> str | None:
 
 
 def _part_at(moment: float, marks: list[tuple[Span, str]]) -> str:
-    """Return the part of the outermost mark around a moment, or of the last mark before it."""
+    """Return the part of the outermost mark around a moment, or of the last mark before it; before all marks, data."""
     inside = [(start, part) for (start, stop), part in marks if start <= moment <= stop]
     if inside:
         return min(inside)[1]
     before = [(stop, part) for (_, stop), part in marks if stop < moment]
-    part = max(before)[1] if before else "forward"
-    return _NEXT.get(part, part)
+    part = max(before)[1] if before else "data"
+    return _NEXT.get(part, part) if before else part
