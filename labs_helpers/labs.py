@@ -186,13 +186,13 @@ LABS = (
     ),
     Lab(
         "11",
-        "The clinic",
-        "a kernel that doubles each element, and the bytes that it moves",
+        "The clinic: sick training jobs",
+        "the tools to diagnose slow, stuck and wrong jobs, rules that name the cause, and three cures",
         "11_the_clinic.ipynb",
         "labs_helpers.clinic.lab11",
-        minutes=20,
-        hardware=ANY_MACHINE,
-        needs=("00",),
+        minutes=270,
+        hardware=TWO_CORES,
+        needs=("01", "08"),
         transfer="tests.clinic.lab11.exercises.ex9_smallest_change",
     ),
 )

@@ -80,12 +80,12 @@ class Attached:
         if torch.cuda.is_available():
             growth = (self.memory[-1] - self.memory[0]) / self.steps
             mine["growth"] = growth / torch.cuda.max_memory_allocated()
-        by_rank, sums = [mine], [self.before]
+        every: list[Any] = [(mine, self.before)]
         if dist.is_initialized():
-            by_rank, sums = ([None] * dist.get_world_size() for _ in range(2))
-            dist.all_gather_object(by_rank, mine)
-            dist.all_gather_object(sums, self.before)
+            every = [None] * dist.get_world_size()
+            dist.all_gather_object(every, (mine, self.before))
         if not dist.is_initialized() or dist.get_rank() == 0:
+            by_rank, sums = map(list, zip(*every, strict=True))
             print(report(together(by_rank, sums), self.after, self.steps), flush=True)
 
     def _watch(self) -> None:

@@ -20,7 +20,7 @@ from labs_helpers.launch.patience import patience
 from labs_helpers.launch.scratch import scratch
 from labs_helpers.launch.stuck import stack_of
 
-QUIET_S = 4.0  # a rank that has begun no collective for so long reports where it stands
+QUIET_S = 4.0
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,16 @@ class Report:
     collectives: tuple[Collective, ...]
 
 
-def autopsy(program: type[Training], seed: int, ranks: int = 2, steps: int = 6) -> dict[int, Report]:
-    """Return the reports of a job's ranks after `steps` steps, or after they hang; a rank that died has none."""
+def autopsy(
+    program: type[Training], seed: int, ranks: int = 2, steps: int = 6, quiet: float = QUIET_S
+) -> dict[int, Report]:
+    """Return the reports of a job's ranks after `steps` steps, or after they hang; a rank that died has none.
+
+    quiet: a rank hangs if it has begun no collective for so many seconds.
+    """
     with scratch("autopsy-") as folder:
         try:
-            run_on_ranks(_on_rank, ranks, str(folder), program, seed, steps, timeout=60)
+            run_on_ranks(_on_rank, ranks, str(folder), program, seed, steps, quiet, timeout=60)
         except RanksFailed:
             pass
         return {rank: _read(file) for rank in range(ranks) if (file := folder / str(rank)).exists()}
@@ -64,14 +69,14 @@ def _read(file: Path) -> Report:
     return Report(told["state"], tuple(told["stack"]), tuple(from_text(told["collectives"])))
 
 
-def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: int) -> None:
+def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: int, quiet: float) -> None:
     from labs_helpers.clinic.ranks import join
     from labs_helpers.launch import flight_recorder
 
     flight_recorder.switch_on()
     group = join(comm)
     job = program(group, seed)
-    state, main = "waiting", threading.main_thread().ident
+    state, main = "waiting", threading.main_thread().ident or 0
 
     def report() -> None:
         stack = stack_of(sys._current_frames()[main], __file__)
@@ -81,10 +86,9 @@ def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: 
         part.rename(Path(folder, str(comm.rank)))
 
     over = threading.Event()
-    threading.Thread(target=_watch, args=(over, lambda: sum(group.calls.values()), report), daemon=True).start()
+    threading.Thread(target=_watch, args=(over, quiet, lambda: sum(group.calls.values()), report), daemon=True).start()
     try:
-        for _ in range(steps):
-            job.step()
+        job.run(steps)
         state = "done"
     except Exception as error:
         state = f"{type(error).__name__}: {str(error).splitlines()[0]}"
@@ -95,13 +99,13 @@ def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: 
     over.set()
 
 
-def _watch(over: threading.Event, count: Callable[[], int], report: Callable[[], None]) -> None:
-    """Report and end this process when the count has not changed for QUIET_S."""
+def _watch(over: threading.Event, quiet: float, count: Callable[[], int], report: Callable[[], None]) -> None:
+    """Report and end this process when the count has not changed for `quiet` seconds."""
     seen, since = count(), time.monotonic()
     while not over.wait(0.1):
         if (now := count()) != seen:
             seen, since = now, time.monotonic()
-        elif time.monotonic() - since > QUIET_S * patience():
+        elif time.monotonic() - since > quiet * patience():
             report()
-            over.wait(QUIET_S * patience())  # the other ranks report too, before the end of this one disturbs them
+            over.wait(quiet * patience())  # the other ranks report too, before the end of this one disturbs them
             os._exit(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
+from functools import partial
 from statistics import mean
 from time import perf_counter
 from typing import Any
@@ -38,8 +39,7 @@ def examine(program: type[Training], group: Communication, seed: int, compare: b
     job = program(group, seed)
     said = io.StringIO()
     with redirect_stdout(said):
-        for _ in range(STEPS):  # libraries set themselves up, and a factor of the loss finds its size
-            job.step()
+        job.run(STEPS)  # libraries set themselves up, and a factor of the loss finds its size
         found = _traced(job) | _counted(job) | _remembered(job)
     found["lines printed"] = said.getvalue().count("\n") / job.steps
     if compare:
@@ -77,7 +77,7 @@ def _compared(program: type[Training], job: Training, ranks: TorchRanks) -> Find
 def _counted(job: Training) -> Findings:
     """Count what STEPS steps send, compile, read and change."""
     job.group.reset()
-    tokens, still, items = 0, 0, []
+    tokens, still, items = 0, 0, list[int]()
     batches = job.batches
 
     def counting() -> Any:
@@ -111,7 +111,7 @@ def _traced(job: Training) -> Findings:
 
     compiled = counters["stats"]["unique_graphs"]
     with passes_marked():
-        trace = record(lambda: [job.step() for _ in range(STEPS)])  # once to warm up
+        trace = record(partial(job.run, STEPS))  # once to warm up
     return in_trace(trace.events, STEPS) | {
         "compilations": (counters["stats"]["unique_graphs"] - compiled) / (2 * STEPS),
     }
@@ -171,7 +171,7 @@ def contents(parameters: Iterable[Tensor]) -> list[int]:
 
 
 def _hash(x: Tensor) -> int:
-    return crc32(x.detach().cpu().contiguous().view(torch.uint8).numpy())
+    return crc32(x.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
 
 
 def together(by_rank: list[Findings], sums: list[list[int]]) -> Findings:

@@ -90,6 +90,10 @@ class Training:
         while True:
             yield from self.loader
 
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            self.step()
+
     def step(self) -> None:
         x, y = (part.to(self.device, non_blocking=True) for part in next(self.batches))
         loss = self.loss(x, y)

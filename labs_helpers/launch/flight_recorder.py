@@ -47,9 +47,10 @@ def switch_on() -> None:
 
 def recorded() -> list[Collective]:
     """Return the collectives that this rank has begun, in order; messages between two ranks are left out."""
-    from torch._C import _distributed_c10d as c10d
+    from torch._C import _distributed_c10d
 
-    dump: Any = getattr(c10d, "_dump_fr_trace", None) or c10d._dump_nccl_trace
+    c10d: Any = _distributed_c10d
+    dump = getattr(c10d, "_dump_fr_trace", None) or c10d._dump_nccl_trace
     return [
         Collective(
             entry["process_group"][0], entry["collective_seq_id"], entry["profiling_name"],

@@ -56,37 +56,40 @@ def passes_marked() -> Iterator[None]:
             handle.remove()
 
 
+def spans_by_part(events: Iterable[Event]) -> dict[str, list[Span]]:
+    """Return when each part but "idle" took place, as it was recorded: spans may overlap, within a part too.
+
+    Work between two marks counts with the part before it: the loss with forward, and gradient clipping with the
+    optimizer.
+    """
+    events = [event for event in events if event["ph"] == "X"]
+    marks = [(_span(event), part) for event in events if (part := _part_of_mark(event)) is not None]
+    launched = {event["args"].get("External id"): event["ts"] for event in events if event["cat"] == "cpu_op"}
+    spans: dict[str, list[Span]] = {part: [] for part in PARTS if part != "idle"}
+    spans["data"] += [span for span, part in marks if part == "data"]
+    spans["communication"] += [_span(event) for event in events if event["name"].startswith("gloo:")]
+    for event, kind in kinds(events):
+        at = launched.get(event["args"].get("External id"), event["ts"])
+        part = "communication" if kind == COMMUNICATION else _part_at(at, marks)
+        spans[part].append(_span(event))
+    return spans
+
+
 def step_parts(events: Iterable[Event]) -> dict[str, list[Span]]:
     """Return, for each of PARTS, when it took place: spans in order, which do not overlap and fill the whole trace.
 
-    A moment belongs to the first of these that applies: a kernel runs, in the part whose mark launched it; the program
-    is inside its DataLoader ("data"); a collective is under way ("communication": it is exposed, because no kernel
-    runs). Otherwise it is idle. Work between two marks counts with the part before it: the loss with forward, and
-    gradient clipping with the optimizer.
+    A moment belongs to the first of these that applies: a kernel of the program runs; the program is inside its
+    DataLoader ("data"); a collective is under way ("communication": it is exposed, because no kernel runs). Otherwise
+    it is idle.
     """
-    events = [event for event in events if event["ph"] == "X"]
-    if not events:
-        return {part: [] for part in PARTS}
-    marks = [(_span(event), part) for event in events if (part := _part_of_mark(event)) is not None]
-    launched = {event["args"].get("External id"): event["ts"] for event in events if event["cat"] == "cpu_op"}
-    work: dict[str, list[Span]] = {part: [] for part in PARTS}
-    under_way = [_span(event) for event in events if event["name"].startswith("gloo:")]
-    for event, kind in kinds(events):
-        if kind == COMMUNICATION:
-            under_way.append(_span(event))
-        else:
-            work[_part_at(launched.get(event["args"].get("External id"), event["ts"]), marks)].append(_span(event))
-    whole = [(min(event["ts"] for event in events), max(event["ts"] + event["dur"] for event in events))]
-    parts: dict[str, list[Span]] = {}
-    busy: list[Span] = []
-    for part in ("forward", "backward", "optimizer", "data"):
-        parts[part] = without(merged(work[part]), busy)
+    events = list(events)
+    recorded, parts, busy = spans_by_part(events), dict[str, list[Span]](), list[Span]()
+    for part in ("forward", "backward", "optimizer", "data", "communication"):
+        parts[part] = without(merged(recorded[part]), busy)
         busy = merged(busy + parts[part])
-    loading = without(merged(span for span, part in marks if part == "data"), busy)
-    parts["data"] = merged(parts["data"] + loading)
-    busy = merged(busy + loading)
-    parts["communication"] = without(merged(under_way), busy)
-    parts["idle"] = without(whole, merged(busy + parts["communication"]))
+    timed = [_span(event) for event in events if event["ph"] == "X"]
+    whole = [(min(start for start, _ in timed), max(stop for _, stop in timed))] if timed else []
+    parts["idle"] = without(whole, busy)
     return {part: parts[part] for part in PARTS}
 
 
