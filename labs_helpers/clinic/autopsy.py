@@ -79,11 +79,13 @@ def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: 
     state, main = "waiting", threading.main_thread().ident or 0
 
     def report() -> None:
+        if (file := Path(folder, str(comm.rank))).exists():
+            return  # the first report counts: the end of another rank's process may follow from its own
         stack = stack_of(sys._current_frames()[main], __file__)
         told = {"state": state, "stack": stack, "collectives": flight_recorder.as_text(flight_recorder.recorded())}
-        part = Path(folder, f"{comm.rank}.part")
+        part = file.with_suffix(".part")
         part.write_text(json.dumps(told))
-        part.rename(Path(folder, str(comm.rank)))
+        part.rename(file)
 
     over = threading.Event()
     threading.Thread(target=_watch, args=(over, quiet, lambda: sum(group.calls.values()), report), daemon=True).start()
