@@ -27,6 +27,13 @@ CASES = (  # title, rank → its collectives, group → its ranks, the ranks wit
     ("nobody is stuck", {rank: STEP for rank in range(4)}, FOUR, ()),
     ("one rank, and one group", {0: [("alone", "barrier", 1)]}, {"alone": [0]}, ()),
     ("rank 2 skipped an all-reduce", {rank: (STEP * 2)[rank == 2 :] for rank in range(4)}, FOUR, ()),
+    (
+        "two sizes, and another rank behind",
+        {0: [STEP[0], ("world", "all_gather", 64)], 1: [STEP[0], ("world", "all_gather", 65)],
+         2: [STEP[0], ("world", "all_gather", 65)], 3: [STEP[0]]},
+        FOUR,
+        (),
+    ),
     ("rank 1 leaves the metric out", {rank: [*STEP, METRIC][: 3 - (rank == 1)] * 2 for rank in range(3)}, THREE, ()),
     ("rank 1 was killed", {rank: STEP[: 1 + (rank != 1)] for rank in range(4)}, FOUR, (1,)),
     ("ranks 1 and 3 never started", {0: STEP, 1: [], 2: STEP, 3: []}, {"world": [3, 2, 1, 0]}, ()),
@@ -41,13 +48,6 @@ CASES = (  # title, rank → its collectives, group → its ranks, the ranks wit
         {0: [("ab", "barrier", 1), ("ca", "barrier", 1)], 1: [("bc", "barrier", 1), ("ab", "barrier", 1)],
          2: [("ca", "barrier", 1), ("bc", "barrier", 1)]},
         {"ab": [1, 0], "bc": [2, 1], "ca": [0, 2]},
-        (),
-    ),
-    (
-        "two sizes, and another rank behind",
-        {0: [STEP[0], ("world", "all_gather", 64)], 1: [STEP[0], ("world", "all_gather", 65)],
-         2: [STEP[0], ("world", "all_gather", 65)], 3: [STEP[0]]},
-        FOUR,
         (),
     ),
     ("a broadcast meets an all-reduce", {0: [("world", "broadcast", 10)], 1: [("world", "all_reduce", 10)]}, TWO, ()),
@@ -68,7 +68,7 @@ CASES = (  # title, rank → its collectives, group → its ranks, the ranks wit
     (
         "groups of different lengths",
         {5: [("x", "barrier", 1)] * 3 + [("xy", "barrier", 1)], 7: [("y", "barrier", 1), ("xy", "barrier", 1)],
-         9: [("x", "barrier", 1)] * 3, 8: [("y", "barrier", 1)] * 2},
+         8: [("y", "barrier", 1)] * 2, 9: [("x", "barrier", 1)] * 3},
         {"x": [9, 5], "y": [8, 7], "xy": [7, 5]},
         (),
     ),
@@ -87,7 +87,7 @@ def waits_for(student):
         return {rank: list(others) for rank, others in answer.items()}
 
     cases = [_case(*case) for case in CASES]
-    yield from judge(student, checked, cases, MISTAKES, told=_told, advice=ADVICE)
+    yield from judge(student, checked, cases, MISTAKES, told=_told, otherwise=_unsorted, advice=ADVICE)
 
 
 def _case(title, programs, members, killed):
@@ -96,6 +96,12 @@ def _case(title, programs, members, killed):
     waits = "; ".join(f"{rank} waits for {', '.join(map(str, others))}" for rank, others in right.items())
     errors = KILLED if killed else () if all(begun.values()) else NEVER_STARTED
     return Case(title, (begun, members), right, f"{title}: {waits or 'all collectives are complete'}", errors)
+
+
+def _unsorted(case, answer):
+    """Return the cause if only the order of lists is wrong."""
+    in_order = {rank: sorted(others) for rank, others in answer.items()}
+    return "the lists are not in ascending order; sort them" if in_order == case.right else ""
 
 
 def _told(case, answer):

@@ -35,18 +35,28 @@ def differing(
     return [sorted(name for name in keys if reports(keys[name], rank)) for rank in range(len(replicas))]
 
 
-def _taken_apart(replicas: Replicas, strided: bool) -> list[list[str]]:
+def _taken_apart(replicas: Replicas) -> list[list[str]]:
     """Take the gathered checksums apart as if each rank's did not lie side by side."""
     flat, ranks = [crc(x) for replica in replicas for x in replica.values()], len(replicas)
-    found = []
-    for i, name in enumerate(replicas[0]):
-        if len(set(flat[i::ranks] if strided else flat[i * ranks : (i + 1) * ranks])) > 1:
-            found.append(name)
+    found = [name for i, name in enumerate(replicas[0]) if len(set(flat[i * ranks : (i + 1) * ranks])) > 1]
     return [sorted(found)] * ranks
 
 
-def _unsorted(replicas: Replicas) -> list[list[str]]:
-    return [[name for name in replicas[0] if name in of_rank] for of_rank in differing(replicas)]
+def _everything(replicas: Replicas) -> list[list[str]]:
+    return [sorted(replicas[0]) if len(replicas) > 1 else []] * len(replicas)
+
+
+def _nothing(replicas: Replicas) -> list[list[str]]:
+    return [[] for _ in replicas]
+
+
+def _on_rank_0(replicas: Replicas) -> list[list[str]]:
+    return [differing(replicas)[0], *([] for _ in replicas[1:])]
+
+
+def _mispaired(replicas: Replicas) -> list[list[str]]:
+    pairs = dict(zip(replicas[0], sorted(replicas[0]), strict=True))
+    return [sorted(pairs[name] for name in of_rank) for of_rank in differing(replicas)]
 
 
 def _near(keys: Keys, rank: int) -> bool:
@@ -70,14 +80,17 @@ NUMBERS: tuple[Callable[[Tensor], float], ...] = (
     lambda x: float(x.float().norm()),
     lambda x: float(x.double().norm()),
     lambda x: float(x.double().abs().sum()),
+    lambda x: round(float(x.double().sum()), 6),
 )
+FEW_BITS = "the checksums are in a dtype that does not keep their 32 bits, as float32 keeps 24; send them as int64"
+CLOSE = "close checksums count as equal; compare all 32 bits, in int64 and without a tolerance"
 KEYS: tuple[tuple[str, Callable[[Tensor], Any]], ...] = (
     *((SUM + NAN, key) for key in NUMBERS),
     *((SUM + BITS, _blind_to_nan(key)) for key in NUMBERS),
-    (
-        "the checksums are in float32, which keeps only 24 of their 32 bits; send them as int64",
-        lambda x: float(np.float32(crc(x))),
-    ),
+    (SUM + BITS, lambda x: int(x.reshape(-1).view(torch.uint8).long().sum())),
+    (FEW_BITS, lambda x: float(np.float32(crc(x)))),
+    (CLOSE, lambda x: torch.tensor(crc(x)).bfloat16().item()),
+    (FEW_BITS, lambda x: crc(x) & 255),
     ("the tensors are cast to float32 before the checksum, and large integers lose bits", lambda x: crc(x.float())),
     ("values are compared in place of bits: 0.0 == −0.0, and NaN != NaN", lambda x: tuple(x.reshape(-1).tolist())),
 )
@@ -97,6 +110,10 @@ REPORTS: tuple[tuple[str, Callable[[Keys, int], bool]], ...] = (
         "with the largest too",
         lambda keys, rank: keys[rank] != min(keys),
     ),
+    (
+        "each rank compares its checksum with the most frequent one, so those ranks miss it; compare it with all",
+        lambda keys, rank: keys[rank] != max(sorted(keys), key=list(keys).count),
+    ),
     ("only the first and the last rank are compared; any rank may differ", lambda keys, rank: keys[0] != keys[-1]),
     ("only ranks 0 and 1 are compared; any rank may differ", lambda keys, rank: keys[0] != keys[min(1, len(keys) - 1)]),
     (
@@ -104,18 +121,21 @@ REPORTS: tuple[tuple[str, Callable[[Keys, int], bool]], ...] = (
         lambda keys, rank: 1 < len(keys) == len(set(keys)),
     ),
     ("these are the parameters that are the same on all ranks", lambda keys, rank: len(set(keys)) == 1),
-    ("the checksums are compared within a tolerance; close checksums belong to different bits", _near),
+    (CLOSE, _near),
 )
 MISTAKES = [
     *((sentence, partial(differing, key=key)) for sentence, key in KEYS),
     *((sentence, partial(differing, reports=reports)) for sentence, reports in REPORTS),
     (
         "the gathered tensor is taken apart in the wrong order: it has one row per rank, and a column per parameter",
-        partial(_taken_apart, strided=False),
+        _taken_apart,
     ),
     (
-        "the gathered tensor is taken apart with the wrong stride: a parameter's checksums are len(parameters) apart",
-        partial(_taken_apart, strided=True),
+        "everything differs: checksums of different parameters are compared, or numbers such as hash(x), or a set "
+        "holds tensors, which equal only themselves; tolist() makes numbers of them",
+        _everything,
     ),
-    ("the names are in the order of `parameters`; sort them", _unsorted),
+    ("no difference is found: the numbers compared are always equal, as all checksums are inf in float16", _nothing),
+    ("only rank 0 returns the list; every rank has to", _on_rank_0),
+    ("sorted names meet checksums in the order of `parameters`; pair them before you sort", _mispaired),
 ]

@@ -11,8 +11,8 @@ from torch import Tensor
 Parameters = dict[str, Tensor]
 Edit = tuple[str, tuple[int, ...], str]  # a parameter, the ranks that change it, and how: a key of WAYS
 # Step counts. The checksums of the first two, 2719559966 and 2719559965, are the same in float32; that of the third,
-# 2719563167, is near.
-STEPS = 5_082_052, 25_275_759, 5_894_105
+# 2719554078, is near and ends in the same byte.
+STEPS = 5_082_052, 25_275_759, 61_644_508
 
 
 def _next(x: Tensor) -> None:
@@ -42,7 +42,7 @@ WAYS: dict[str, Callable[[Tensor], Any]] = {
     "−0.0": _negative_zero,
     "+0.25 and −0.25": _shift,
     "25,275,759 steps": lambda x: x.fill_(STEPS[1]),
-    "5,894,105 steps": lambda x: x.fill_(STEPS[2]),
+    "61,644,508 steps": lambda x: x.fill_(STEPS[2]),
 }
 
 
@@ -56,6 +56,7 @@ def parameters_of(rank: int, edits: Sequence[Edit]) -> Parameters:
     found = {
         "layers.2.weight": torch.randn(200, 100, generator=draw).T,  # not contiguous
         "layers.10.weight": torch.randn(600, generator=draw, dtype=torch.float32).half(),
+        "layers.2.bias": torch.tensor([0.0, 1.0, 2.5, 3.5, 0.0]),  # the same as the next one
         "layers.10.bias": torch.tensor([0.0, 1.0, 2.5, 3.5, 0.0]),
         "layers.2.scale": torch.linspace(1, 3, 64).bfloat16(),
         "head": torch.tensor([3e7, 1.0, 2.0, 4.0, -3e7]),

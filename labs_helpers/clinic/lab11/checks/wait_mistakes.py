@@ -36,17 +36,35 @@ def _parts(*kept: int) -> Callable[[Collective, Record], bool]:
     return lambda one, record: any(all(one[i] == other[i] for i in kept) for other in record)
 
 
-def _numbers(one: Collective, record: Record) -> bool:
-    """Compare how many collectives of the group each rank has begun."""
-    return sum(other[0] == one[0] for other in record) >= one[1]
+def _last_number(one: Collective, record: Record) -> bool:
+    """Compare the number of another rank's last collective, of any group."""
+    return bool(record) and record[-1][1] >= one[1]
 
 
-def _total(begun: Begun, members: Members) -> Waits:
-    """Compare how many collectives of any group each rank has begun."""
-    return waits_for(begun, members, lambda one, record: len(record) >= max(map(len, begun.values())))
+def _per_group(begun: Begun, members: Members) -> Waits:
+    """Let the ranks that are ahead in a group wait for those that are behind."""
+    found: dict[int, set[int]] = {}
+    for group, ranks in members.items():
+        last = {rank: sum(one[0] == group for one in begun.get(rank, ())) for rank in ranks}
+        behind = {rank for rank in ranks if last[rank] < max(last.values())}
+        for rank in begun.keys() & set(ranks) - behind:
+            found.setdefault(rank, set()).update(behind)
+    return {rank: sorted(others) for rank, others in found.items() if others}
 
 
-def _total_of_rank(begun: Begun, members: Members) -> Waits:
+def _unlike(one: Collective, record: Record) -> bool:
+    """Return False only for a mismatch."""
+    return all(other == one or other[:2] != one[:2] for other in record)
+
+
+def _longest(begun: Begun, members: Members) -> Waits:
+    """Let the ranks with the longest records wait for all others."""
+    most = max(map(len, begun.values()))
+    behind = sorted(rank for rank, record in begun.items() if len(record) < most)
+    return {rank: behind for rank, record in begun.items() if len(record) == most and behind}
+
+
+def _longer(begun: Begun, members: Members) -> Waits:
     found = {}
     for rank, record in begun.items():
         behind = [other for other in members[record[-1][0]] if len(begun.get(other, ())) < len(record)] if record else 0
@@ -71,6 +89,12 @@ def _all_others(begun: Begun, members: Members) -> Waits:
     return {rank: sorted(other for other in members[begun[rank][-1][0]] if other != rank) for rank in right}
 
 
+def _if_no_other(begun: Begun, members: Members) -> Waits:
+    """Let a rank wait only if no other member has begun the collective."""
+    right = waits_for(begun, members)
+    return {rank: others for rank, others in right.items() if len(others) == len(members[begun[rank][-1][0]]) - 1}
+
+
 def _with_itself(begun: Begun, members: Members) -> Waits:
     return {rank: sorted({rank, *others}) for rank, others in waits_for(begun, members).items()}
 
@@ -93,8 +117,13 @@ def _only_with_entries(begun: Begun, members: Members) -> Waits:
     return _only_recorded({rank: record for rank, record in begun.items() if record}, members)
 
 
-def _first_of_them(begun: Begun, members: Members) -> Waits:
+def _first(begun: Begun, members: Members) -> Waits:
     return {rank: others[:1] for rank, others in waits_for(begun, members).items()}
+
+
+def _last(begun: Begun, members: Members) -> Waits:
+    """Keep the last of the ranks in the order of `members`."""
+    return {rank: others[-1:] for rank, others in _as_listed(begun, members).items()}
 
 
 def _as_listed(begun: Begun, members: Members) -> Waits:
@@ -152,14 +181,15 @@ def _majority(begun: Begun, members: Members) -> Waits:
     return found
 
 
+UNCOMPARED = "names and sizes are not compared: a member that has begun this number with others is waited for, too"
 MISTAKES = [
+    *((UNCOMPARED, mistake) for mistake in (partial(waits_for, same=_parts(0, 1)), partial(waits_for, same=_parts(1)),
+                                            partial(waits_for, same=_last_number), _per_group)),
     (
         "only the last entries of two records are compared; the other rank may have completed this collective and "
         "begun another one",
         partial(waits_for, same=_last_alone),
     ),
-    ("names and sizes are not compared: a member that has begun this number with others is waited for, too",
-     partial(waits_for, same=_parts(0, 1))),
     ("the number of elements is not compared", partial(waits_for, same=_parts(0, 1, 2))),
     ("the name is not compared", partial(waits_for, same=_parts(0, 1, 3))),
     ("the group is not compared: collectives of other groups have the same numbers, names and sizes",
@@ -167,20 +197,23 @@ MISTAKES = [
     ("the number is not compared: an earlier collective of the group with the same name and size is another one",
      partial(waits_for, same=_parts(0, 2, 3))),
     ("the lengths of whole records are compared; a record contains the collectives of all the rank's groups",
-     _total_of_rank),
-    ("the lengths of whole records are compared; a record contains the collectives of all the rank's groups", _total),
+     _longer),
+    ("the lengths of whole records are compared; a record contains the collectives of all the rank's groups", _longest),
     ("collectives are compared by their position in the whole record; find them by group and number",
      _same_position),
     ("a rank waits for all other members of the group; leave out those that have begun the same collective",
      _all_others),
+    ("a rank waits only if no other member has begun the collective; it waits until all have", _if_no_other),
     ("a rank is in its own list; it has begun the collective and does not wait for itself", _with_itself),
-    ("ranks outside the group are there; only members take part in the collective", _every_rank),
+    ("the ranks of `begun` are compared, not the members of the group, among which killed ranks are too", _every_rank),
+    ("only a mismatch counts: members that have not begun this number are waited for, too",
+     partial(waits_for, same=_unlike)),
     ("ranks that wait for nobody have an empty list; leave them out", _empty_entries),
     ("ranks without a record are skipped: a member that is missing in `begun` is waited for, too", _only_recorded),
     ("members that have begun nothing are skipped, with an empty record or without one; they are waited for, too",
      _only_with_entries),
-    ("only the first of the ranks is there; a rank waits for all that are missing", _first_of_them),
-    ("the lists have the order of `members`; sort them", _as_listed),
+    ("only one of the ranks is there; a rank waits for all that are missing", _first),
+    ("only one of the ranks is there; a rank waits for all that are missing", _last),
     ("the dict is turned around: its keys are the ranks that wait, its values those that they wait for", _reversed),
     ("ranks that wait themselves are left out; they are waited for as well", _roots),
     ("the lists contain ranks further down the chain; list only members of the last collective's group", _chained),

@@ -22,7 +22,7 @@ BUGS: list = [
     (NAME, "no groups", [(SAME, "last[1:] not in [one[1:] for one in begun.get(other, [])]")],
      "the group is not compared"),
     (NAME, "lengths", [(SAME, "len(begun.get(other, [])) < len(record)")], "the lengths of whole records are compared"),
-    (NAME, "all ranks", [("members[last[0]]", "begun")], "ranks outside the group are there"),
+    (NAME, "all ranks", [("members[last[0]]", "begun")], "not the members of the group"),
     (NAME, "empty lists", [("            if missing:\n    ", "            if True:\n    "),
                            ("        if record:\n            last", "        found[rank] = []\n        if record:\n"
                             "            last")],
@@ -30,7 +30,7 @@ BUGS: list = [
     (NAME, "missing in begun", [("begun.get(other, [])", "begun[other]")],
      "a rank that was killed is missing in `begun`"),
     (NAME, "empty records", [("        if record:\n", "        if True:\n")], "a record may be empty"),
-    (NAME, "not sorted", [("sorted(missing)", "missing")], "the lists have the order of `members`"),
+    (NAME, "not sorted", [("sorted(missing)", "missing")], "not in ascending order"),
     (NAME, "sets", [("sorted(missing)", "set(missing)")], "instead of a sorted list of ranks"),
     (NAME, "pairs", [("    return found", "    return list(found.items())")], "instead of a dict from each waiting"),
     (NAME, "the members are sorted in place", [("            last = record[-1]\n", "            last = record[-1]\n"

@@ -16,7 +16,7 @@ BUGS: list = [
      "a sum, a mean or a norm .* and NaN != NaN"),
     (NAME, "sums of numbers", [(NUMBERS, "torch.stack([x.nan_to_num().double().sum() for x in parameters.values()])")],
      "a sum, a mean or a norm"),
-    (NAME, "float32", [("dtype=torch.int64", "dtype=torch.float32")], "the checksums are in float32"),
+    (NAME, "float32", [("dtype=torch.int64", "dtype=torch.float32")], "as float32 keeps 24"),
     (NAME, "int32", [("dtype=torch.int64", "dtype=torch.int32")], "more than int32 holds; int64 holds it"),
     (NAME, "cast before the checksum", [("checksum(x) for", "checksum(x.float()) for")], "cast to float32 before"),
     (NAME, "only rank 0", [(COMPARE, "(mine != by_rank[0])")], "compares only with rank 0"),
@@ -33,13 +33,13 @@ BUGS: list = [
     (NAME, "one by one", [(BODY, "    differs = [len(set(group.all_gather(torch.tensor([checksum(x)])).tolist())) > 1 "
                            "for x in parameters.values()]\n")],
      "each parameter travels alone"),
-    (NAME, "not sorted", [("sorted(name for", "list(name for")], "the names are in the order of"),
+    (NAME, "not sorted", [("sorted(name for", "list(name for")], "the names are not sorted"),
     (NAME, "the same ones", [("if differ)", "if not differ)")], "the same on all ranks"),
     (NAME, "only rank 0 gathers", [("    by_rank =", "    if group.rank:\n        return []\n    by_rank =")],
      "every rank has to call the same collectives"),
     (NAME, "a set", [("sorted(name for", "set(name for")], "instead of a sorted list of names"),
     (NAME, "the parameters are changed", [("    mine =", "    [x.zero_() for x in parameters.values()]\n    mine =")],
-     "must not change the parameters"),
+     "changes its parameters"),
 ]  # fmt: skip
 DIFFERENT: list = [
     (
