@@ -5,10 +5,10 @@ import pytest
 from labs_helpers.clinic.causes import CAUSES, HEALTHY
 from labs_helpers.clinic.findings import MEANING
 from labs_helpers.clinic.job import jobs
-from labs_helpers.clinic.records import STUDY, cause_of, known
+from labs_helpers.clinic.records import cause_of, known, recorded
 from labs_helpers.clinic.rules import GUIDE, REFERENCE, Rule, diagnose
 
-RECORDS = STUDY.recorded()[STUDY.machine].to_dict("records")
+RECORDS = recorded()
 
 
 def test_every_job_is_recorded_with_three_seeds_sick_and_cured():

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from labs_helpers.clinic.lab11 import checks as check
 from labs_helpers.clinic.lab11 import exercises
-from tests.clinic.lab11.bugs import ex4_find_leak, ex5_waits_for, ex6_differing
+from tests.clinic.lab11.bugs import ex4_find_leak, ex5_waits_for, ex6_differing, ex7_decision_rules, ex8_cures
 from tests.planted import PlantedBugs
 
 FILES = (
     ex4_find_leak,
     ex5_waits_for,
     ex6_differing,
+    ex7_decision_rules,
+    ex8_cures,
 )
 
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from functools import cache
 
 from labs_helpers.clinic.causes import CAUSES
 from labs_helpers.clinic.findings import MEANING
 from labs_helpers.clinic.job import jobs
 from labs_helpers.clinic.lab11 import exercises
-from labs_helpers.clinic.records import STUDY, cause_of
+from labs_helpers.clinic.records import cause_of, recorded
 from labs_helpers.clinic.rules import COMPARISONS, Rule, diagnose
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, is_number
@@ -34,12 +33,6 @@ def decision_rules(student):
         advice = "drop conditions that only fit one job: what does the cause itself change, on any machine?"
         raise Wrong("", said, advice=advice)
     yield f"{right} of {len(jobs('later'))} jobs that were written after the reference rules"
-
-
-@cache
-def recorded():
-    """Return the records that came with the course."""
-    return STUDY.recorded()[STUDY.machine].to_dict("records")
 
 
 def of_job(name):
