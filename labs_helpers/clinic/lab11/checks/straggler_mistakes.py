@@ -1,0 +1,148 @@
+"""Stragglers found with one mistake each, as answers to exercise 3 of lab 11 find them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from statistics import mean, median
+
+Times = Sequence[Sequence[float]]  # by rank and step
+
+
+def waits(begun: Times, finished: Times) -> list[list[float]]:
+    return [[stop - start for start, stop in zip(*mine, strict=True)] for mine in zip(begun, finished, strict=True)]
+
+
+def per_step(finished: Times) -> float:
+    return mean(stop - start for start, stop in pairwise(finished[0]))
+
+
+def chosen(
+    values: Sequence[float], spread: float, least: float, choose: Callable = lambda values: values.index(min(values))
+) -> int | None:
+    """Return the rank that `choose` finds by its value, or None if the spread of the ranks is not above `least`."""
+    return choose(values) if spread > least else None
+
+
+def right(begun: Times, finished: Times) -> tuple[int, float] | None:
+    means = [mean(mine) for mine in waits(begun, finished)]
+    rank = chosen(means, max(means) - min(means), per_step(finished) / 10)
+    return None if rank is None else (rank, (sum(means) - len(means) * min(means)) / (len(means) - 1))
+
+
+def _last(values: Sequence[float]) -> int:
+    return max(rank for rank, value in enumerate(values) if value == min(values))
+
+
+def _longest(values: Sequence[float]) -> int:
+    return values.index(max(values))
+
+
+def _most_often(own: list[list[float]]) -> int:
+    steps = list(zip(*own, strict=True))
+    counts = [sum(step[rank] == min(step) for step in steps) for rank in range(len(own))]
+    return counts.index(max(counts))
+
+
+def ranks(begun: Times, finished: Times) -> Iterator[tuple[str, Callable[[], int | None]]]:
+    """Yield pairs of a sentence and a function that returns the straggler."""
+    own = waits(begun, finished)
+    means, least = [mean(mine) for mine in own], per_step(finished) / 10
+    spread, count = max(means) - min(means), len(finished[0])
+    others = (sum(means) - len(means) * min(means)) / max(1, len(means) - 1)
+    starts, ends = ([mean(mine) for mine in times] for times in (begun, finished))
+
+    def with_values(values: Sequence[float], choose: Callable = lambda values: values.index(min(values))) -> Callable:
+        return lambda: chosen(values, max(values) - min(values), least, choose)
+
+    def with_limit(limit: float, of: float = spread) -> Callable:
+        return lambda: chosen(means, of, limit)
+
+    longest = "this rank waits longest, so it waits for others; the straggler comes last and waits shortest"
+    yield longest, with_values(means, _longest)
+    yield longest, lambda: _longest(means)
+    clocks = "begun of different ranks is compared, but each rank has its own clock; compare waits, finished − begun"
+    yield clocks, lambda: _longest(starts)
+    yield clocks, lambda: chosen(starts, spread, least, _longest)
+    yield clocks, with_values(starts, _longest)
+    ends_said = "finished of different ranks is compared, but each rank has its own clock; compare waits"
+    yield ends_said, lambda: _longest(ends)
+    yield ends_said, lambda: chosen(ends, spread, least, _longest)
+    steps = "every rank's step takes the same time, so the longest step does not show the straggler; its wait does"
+    none = "every answer is None: a return is missing, or steps are compared, which take the same time on every rank"
+    yield none, lambda: None
+    yield steps, lambda: 0
+    yield steps, lambda: 0 if spread > least else None
+    yield "the wait in the first step is left out", with_values([mean(mine[1:]) for mine in own])
+    yield "the wait in the last step is left out", with_values([mean(mine[:-1]) for mine in own])
+    yield "only the first step's wait counts here; take the mean of all steps", with_values([mine[0] for mine in own])
+    yield "only the last step's wait counts here; take the mean of all steps", with_values([mine[-1] for mine in own])
+    yield "the median wait hides rare long pauses; take the mean", with_values([median(mine) for mine in own])
+    yield (
+        "the shortest single wait decides here; compare the ranks' mean waits",
+        with_values([min(mine) for mine in own]),
+    )
+    single = "the longest single wait decides here; compare the ranks' mean waits"
+    yield single, with_values([max(mine) for mine in own])
+    often = "this rank is the last one most often, but perhaps by little; take the mean wait"
+    yield often, lambda: _most_often(own) if spread > least else None
+    tie = "several ranks share the shortest wait, and the lowest of them counts"
+    yield tie, with_values(means, _last)
+    yield "a rank is named although the waits differ by at most 10% of the time per step", lambda: chosen(means, 1, 0)
+    yield (
+        "no difference is too small here: None is right up to 10% of the time per step",
+        lambda: chosen(means, spread, 0),
+    )
+    edge = "at exactly 10% of the time per step, the answer is None"
+    yield edge, lambda: chosen(means, spread, least * (1 - 1e-9))
+    yield "the waste is compared with 10%; compare the longest wait with the shortest", with_limit(least, others)
+    yield (
+        "the shortest wait is compared with the mean wait; compare it with the longest",
+        with_limit(least, mean(means) - min(means)),
+    )
+    yield (
+        "the longest wait itself is compared with 10%; compare how far it exceeds the shortest",
+        with_limit(least, max(means)),
+    )
+    yield "10 ms are the limit here; it is 10% of the time per step", with_limit(10)
+    wrong_base = "the limit is 10% of a wait; it is 10% of the time from one finish to the next"
+    for base in (min(means), max(means), mean(means)):
+        yield wrong_base, with_limit(base / 10)
+    yield (
+        "the limit is 10% of all steps' time; divide by their number",
+        with_limit((finished[0][-1] - finished[0][0]) / 10),
+    )
+    total = "all steps' waits are added up and compared with 10% of a single step"
+    yield total, with_limit(least, count * spread)
+    fewer = "in n steps there are n − 1 times from one finish to the next; divide by n − 1"
+    yield fewer, with_limit((finished[0][-1] - finished[0][0]) / count / 10)
+    begin = "the time per step is counted from begun; count it from one finish to the next"
+    yield begin, with_limit((finished[0][-1] - begun[0][0]) / count / 10)
+    computing = "the limit is 10% of the time in which a rank computes; the time per step includes its wait"
+    for rank in (means.index(min(means)), _longest(means), 0):
+        yield computing, with_limit((per_step(finished) - mean(own[rank][1:])) / 10)
+
+
+def wastes(begun: Times, finished: Times) -> Iterator[tuple[str, float | None]]:
+    """Yield pairs of a sentence and the waste."""
+    answer = right(begun, finished)
+    own = waits(begun, finished)
+    means = [mean(mine) for mine in own]
+    least, count, world = min(means), len(finished[0]), len(means)
+    others = (sum(means) - world * least) / max(1, world - 1)
+    found: tuple[tuple[str, float], ...] = (
+        ("the straggler itself is counted; take the mean over the other ranks", mean(means) - least),
+        ("the other ranks' waits are added up; take their mean", others * (world - 1)),
+        ("this is the longest wait minus the shortest; take the mean over all other ranks", max(means) - least),
+        ("the straggler's own wait is not subtracted", others + least),
+        ("the straggler's own wait is not subtracted, and it is counted among the others", mean(means)),
+        ("the waits of all steps are added up; divide by their number", others * count),
+        ("n steps are divided by n − 1; every step has a wait", others * count / (count - 1)),
+        ("this is the straggler's own wait; how much longer do the others wait?", least),
+        ("this is a share of the time per step, not ms", others / per_step(finished)),
+        ("the difference has the wrong sign: the others' waits minus the straggler's", -others),
+        ("the median of the others is taken; take their mean", median(sorted(means)[1:] or [0.0]) - least),
+        ("all ranks' waits and steps are added up", others * count * (world - 1)),
+    )  # fmt: skip
+    for sentence, waste in found:
+        yield sentence, waste if answer else None
