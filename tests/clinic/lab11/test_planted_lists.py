@@ -8,10 +8,6 @@ STEP = {"forward": [(0, 1)]}, 2.0
 TIMES = [[0.0, 9.0]] * 2, [[1.0, 10.0]] * 2
 
 
-def as_it_is(answer):
-    return answer
-
-
 def with_part(name):
     return lambda ms: lambda *given: part_mistakes.right(*given) | {name: ms(*given)}
 
@@ -37,6 +33,10 @@ def with_rank(waste):
     return answer
 
 
+def of_changes(mistake):
+    return lambda measure, changes, goal: mistake(measure, changes, goal)
+
+
 class TestLab11(PlantedLists):
     LISTS = (
         (check.time_of_parts, by_number(part_mistakes.computing("backward"), *STEP), with_part("backward")),
@@ -53,5 +53,5 @@ class TestLab11(PlantedLists):
         ),
         (check.find_straggler, by_number(straggler_mistakes.ranks, *TIMES), with_waste),
         (check.find_straggler, by_number(straggler_mistakes.wastes, *TIMES), with_rank),
-        (check.smallest_change, change_mistakes.MISTAKES, as_it_is),
+        (check.smallest_change, change_mistakes.MISTAKES, of_changes),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import combinations
 from math import comb
 
@@ -48,10 +49,12 @@ def _gains(measure: Measure, changes: Sequence[str]) -> dict[str, float]:
     return {change: measure(()) - measure((change,)) for change in changes}
 
 
-def _greedy(measure: Measure, changes: Sequence[str], goal: float, while_it_helps: bool = False) -> Chosen:
+def _greedy(
+    measure: Measure, changes: Sequence[str], goal: float, while_it_helps: bool = False, order: int = 1
+) -> Chosen:
     chosen: list[str] = []
     while measure(chosen) > goal:
-        left = [change for change in changes if change not in chosen]
+        left = [change for change in list(changes)[::order] if change not in chosen]
         best = min(left, key=lambda change: measure([*chosen, change]), default=None)
         if best is None or (while_it_helps and measure([*chosen, best]) == measure(chosen)):
             return None
@@ -108,6 +111,10 @@ def _first(ms, key):
     return next(iter(ms))
 
 
+def _last(ms, key):
+    return list(ms)[-1]
+
+
 GREEDY = "changes are added one at a time, each time the best; together, changes may gain what no single one shows"
 SINGLE = (
     "only single changes are tried; each may gain nothing alone, because another part of the job still takes as long"
@@ -117,27 +124,33 @@ EMPTY = "the job as it is may reach the goal already: the answer is then the emp
 ALL = "the fastest of all sets is returned; a smaller set may reach the goal"
 MISTAKES = [
     (GREEDY, _greedy),
-    (GREEDY, lambda measure, changes, goal: _greedy(measure, changes, goal, while_it_helps=True)),
+    (GREEDY, partial(_greedy, while_it_helps=True)),
+    (GREEDY, partial(_greedy, order=-1)),
     ("changes are ranked by what each gains alone; that depends on the other changes", _ranked),
     (SINGLE, _setting(sizes=lambda count: range(min(2, count + 1)))),
     (SINGLE, _setting(sizes=lambda count: range(min(2, count + 1)), otherwise=list)),
     (SINGLE, _setting(sizes=lambda count: range(1, min(2, count + 1)))),
+    (SINGLE, _setting(sizes=lambda count: sorted({0, min(1, count), count}))),
+    (SINGLE, _setting(sizes=lambda count: sorted({min(1, count), count}))),
     ("single changes and pairs are tried; the smallest set may be larger",
      _setting(sizes=lambda count: range(min(3, count + 1)))),
     ("all changes that gain something alone are returned", _helpful),
     (ALL, _everything),
     ("the first set that reaches the goal is returned; of those of the same size, the fastest counts",
      _setting(choose=_first)),
+    ("the last set that reaches the goal is returned; of those of the same size, the fastest counts",
+     _setting(choose=_last)),
     ("of the sets of the smallest size, the slowest that reaches the goal is returned", _setting(choose=max)),
     ("a step of exactly `goal` ms reaches the goal: use <=", _setting(reaches=lambda ms, goal: ms < goal)),
     (ALL, _fastest),
     (DROPPED, _dropped),
-    (DROPPED, lambda measure, changes, goal: _dropped(measure, changes, goal, order=-1)),
+    (DROPPED, partial(_dropped, order=-1)),
     ("only the first changes of the list are tried together; try every set of a size", _prefix),
     (EMPTY, _setting(sizes=lambda count: range(1, count + 1))),
     (EMPTY, lambda measure, changes, goal: smallest(measure, changes, goal) or None),
     ("if even all changes miss the goal, the answer is None", _setting(otherwise=list)),
     ("if even all changes miss the goal, the answer is None, not the empty set", _setting(otherwise=lambda _: ())),
+    ("every answer is None: perhaps a return is missing", lambda measure, changes, goal: None),
     ("the gains of single changes are added up; measure the changes together", _summed),
     ("all changes together are never tried; they may be the smallest set", _setting(sizes=range)),
 ]  # fmt: skip

@@ -51,6 +51,7 @@ def part(own: str) -> Callable[[Measure], Mistakes]:
         yield "a step that gets slower without the part makes a cost below 0; return 0 instead", step - rest
         yield "the difference has no sign: a step that gets slower without the part costs 0", abs(step - rest)
         yield "this is a share of the step, not ms", max(0.0, step - rest) / step
+        yield "this is a share of the step in percent, not ms", 100 * max(0.0, step - rest) / step
         yield "this is the whole step's time divided by the other's, not their difference in ms", step / rest
 
     return mistakes
@@ -67,12 +68,13 @@ def fixed(measure: Measure) -> Mistakes:
         "this is half of it: 2 · time(1) − time(2) is fixed, time(1) − time(2) / 2 is a half",
         max(0.0, step - twice / 2),
     )
+    slope = "from batch 1 to k, the time grows by (k − 1) · per_batch, and time(1) − per_batch is fixed"
     for batch in (3, 4, 8, 10):
         larger = min(measure(batch=batch))
-        slope = f"from batch 1 to {batch}, the time grows by {batch - 1} · per_batch"
         yield slope, max(0.0, 2 * step - larger)
         yield slope, max(0.0, step - (larger - step) / batch)
         yield slope, max(0.0, step - larger / batch)
+        yield "k · time(1) − time(k) is (k − 1) · fixed; divide it by k − 1", max(0.0, batch * step - larger)
     off = "communication and loading are off; the whole step takes fixed + per_batch · batch"
     yield off, max(0.0, 2 * min(measure(**neither)) - min(measure(**neither, batch=2)))
     for name in NAMES:
@@ -87,6 +89,11 @@ def fixed(measure: Measure) -> Mistakes:
     yield rest, max(0.0, step - gains)
     yield rest, step - gains
     yield rest, step - sum(max(0.0, step - min(measure(**{name: False}))) for name in NAMES)
+    both = [max(0.0, step - min(measure(**{name: False}))) for name in NAMES]
+    taken = "the other costs are subtracted, but what does not grow with the batch belongs to the fixed cost, too"
+    for cost in (*both, sum(both)):
+        yield taken, max(0.0, 2 * step - twice - cost)
     yield "a cost below 0 is returned; return 0 instead", 2 * step - twice
     yield "the sign is lost: 2 · time(1) − time(2) may be below 0, and then the cost is 0", abs(2 * step - twice)
     yield "this is a share of the step, not ms", max(0.0, 2 * step - twice) / step
+    yield "this is a share of the step in percent, not ms", 100 * max(0.0, 2 * step - twice) / step

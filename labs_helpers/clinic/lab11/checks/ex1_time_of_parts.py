@@ -1,6 +1,7 @@
 """Check exercise 1 of lab 11: each moment of a step belongs to one part."""
 
 import random
+from copy import deepcopy
 from math import isclose
 from operator import itemgetter
 
@@ -31,13 +32,21 @@ STEPS = (  # name, spans, length
     ("nothing at all", {}, 5),
     ("empty lists, and a full step", {"forward": [], "data": [], "backward": [(0, 4)]}, 4),
 )  # fmt: skip
+ERRORS = (
+    (r"KeyError: '\w+'(.|\n)*spans\[", "a part may be missing in `spans`: spans.get(part, []) is then an empty list"),
+    (r"(min|max)\(\) (arg|iterable argument) is", "a part may have no spans, or none inside the step"),
+)
 ADVICE = "draw one line per part for this case, and write below each piece of time which part it belongs to"
 
 
 @exercise("11/1", "the time of a step's parts", points=15, minutes=20, reference=exercises.time_of_parts)
 def time_of_parts(student):
     def numbers(spans, length):
+        before = deepcopy(spans)
         answer = student(spans, length)
+        if spans != before:
+            advice = "sorted(…) returns a new list, and spans.get(part, []) adds no part; give your own lists names"
+            raise Wrong("", "the function must not change `spans`", advice=advice)
         if not isinstance(answer, dict):
             cause = "a return is missing" if answer is None else ""
             raise Wrong("", f"returned {answer!r:.60} instead of a dict of six numbers", cause=cause)
@@ -51,7 +60,7 @@ def time_of_parts(student):
     mistakes = {part: part_mistakes.computing(part) for part in COMPUTING}
     mistakes |= {name: getattr(part_mistakes, name) for name in ("data", "communication", "idle")}
     parts = [Part(itemgetter(name), causes, _told(name), _close) for name, causes in mistakes.items()]
-    yield from judge_parts(student, numbers, list(_cases()), parts, advice=ADVICE)
+    yield from judge_parts(student, numbers, list(_cases()), parts, errors=ERRORS, advice=ADVICE)
 
 
 def _cases():

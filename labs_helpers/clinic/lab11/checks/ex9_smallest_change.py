@@ -13,10 +13,11 @@ GRAPHS, WORKERS, BF16, BUCKETS, FUSED = "CUDA graphs", "more workers", "bf16", "
 LOADER, COMPUTE = (100, {WORKERS: 60}), (70, {BF16: 35, FUSED: 4})
 TWO_PATHS = (LOADER, (100, {BF16: 30, BUCKETS: 15, FUSED: 5}))
 JOBS = (  # name, changes, the longest of the job's paths counts, what runs before them, goal
-    ("one change is enough", [GRAPHS, BF16, FUSED], [(60, {BF16: 25, FUSED: 5})], (20, {GRAPHS: 9}), 60),
+    ("one change is enough", [GRAPHS, FUSED, BF16], [(60, {BF16: 25, FUSED: 5})], (20, {GRAPHS: 9}), 66),
     ("each change alone gains nothing", [BUCKETS, WORKERS, BF16], TWO_PATHS, (0, {}), 75),
     ("small gains elsewhere", [GRAPHS, FUSED, BUCKETS, BF16, WORKERS], TWO_PATHS, (30, {GRAPHS: 12, FUSED: 6}), 105),
     ("two gains that add up", [FUSED, BF16, GRAPHS], [(40, {BF16: 4})], (20, {GRAPHS: 9, FUSED: 5}), 47),
+    ("one change, or two others", [BF16, FUSED, GRAPHS], [(60, {BF16: 25, FUSED: 15})], (20, {GRAPHS: 12}), 56),
     ("three paths of equal length", [FUSED, WORKERS, BF16, BUCKETS],
      [LOADER, (98, {BF16: 50, FUSED: 20}), (97, {BUCKETS: 60})], (10, {}), 65),
     ("no change is necessary", [BF16, WORKERS], [LOADER, COMPUTE], (5, {}), 107),
@@ -33,6 +34,7 @@ JOBS = (  # name, changes, the longest of the job's paths counts, what runs befo
     ("no possible change, goal reached", [], [LOADER], (0, {}), 100),
     ("no possible change, goal missed", [], [LOADER], (0, {}), 99),
 )  # fmt: skip
+ERRORS = ((r"IndexError|StopIteration|(min|max)\(\) (arg|iterable argument) is", "`changes` is empty here"),)
 ADVICE = "measure every pair of changes in this case by hand, and compare it with the two single changes"
 
 
@@ -49,12 +51,16 @@ def smallest_change(student):
 
     def answered(changes, paths, serial, goal):
         jobs.append(job := ChangeableJob(paths, serial))
-        found = student(job.measure_of(changes), changes, goal)
+        names = list(changes)
+        found = student(job.measure_of(names), changes, goal)
+        if changes != names:
+            advice = "remove() and pop() change the list; work with a copy of it"
+            raise Wrong("", "the function must not change `changes`", advice=advice)
         if found is not None and not isinstance(found, Set | list | tuple):
-            cause = "a set with a single name is {name}" if isinstance(found, str) else ""
+            cause = "a set with a single name is {name}" if found in names else ""
             raise Wrong("", f"returned {found!r:.60} instead of a set of changes, or None", cause=cause)
-        if unknown := [name for name in found or () if name not in changes]:
-            raise Wrong("", f"returned {found!r:.90}; {unknown[0]!r:.40} is not among the changes {changes}")
+        if unknown := [name for name in found or () if name not in names]:
+            raise Wrong("", f"returned {found!r:.90}; {unknown[0]!r:.40} is not among the changes {names}")
         return _answer(job, found)
 
     def of_job(mistake):
@@ -107,7 +113,8 @@ def _cases():
         right, job = _right(*given), ChangeableJob(*given[1:3])
         single = max((job.ms(()) - job.ms({change}) for change in given[0]), default=0)
         gains = f"{_named(right.chosen)} brings {job.ms(()):g} to {right.ms:g} ms" if right.chosen else _shown(right)
-        yield Case(name, tuple(given), right, f"{name}: {gains}; a single change gains at most {single:g}")
+        line = f"{name}: {gains}; a single change gains at most {single:g}"
+        yield Case(name, tuple(given), right, line, () if given[0] else ERRORS)
 
 
 def _named(chosen):
@@ -123,4 +130,7 @@ def _told(case, answer):
     job = ChangeableJob(paths, serial)
     alone = ", ".join(f"{change} {job.ms({change}):g}" for change in changes)
     lines = f"{_shown(case.right)}\n  goal {goal:g} ms; no change {job.ms(()):g}, each change alone: {alone or '–'}"
+    needless = [change for change in answer.chosen or () if job.ms(answer.chosen - {change}) <= goal]
+    if needless:
+        lines += f"; {_named(answer.chosen)} without {needless[0]}: {job.ms(answer.chosen - {needless[0]}):g}"
     return _shown(answer), lines

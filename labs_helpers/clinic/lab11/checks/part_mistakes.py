@@ -40,7 +40,7 @@ def _hull(spans: Sequence[Span], length: float) -> list[Span]:
 
 
 LISTS: tuple[tuple[str, Listed], ...] = (
-    ("overlapping spans of one part are added up; a moment counts once", clipped),
+    ("spans that overlap are added up; a moment counts once", clipped),
     ("a span also counts after the end of the step", lambda spans, length: merged(spans)),
     ("spans are added up as they are; count each moment once, and none after the end of the step",
      lambda spans, length: list(spans)),
@@ -54,6 +54,10 @@ LISTS: tuple[tuple[str, Listed], ...] = (
     ("where a span contains the next one, joining them must keep the later end: max(stop, …)",
      lambda spans, length: _joined(sorted(clipped(spans, length)), lambda stop, later: later)),
 )  # fmt: skip
+
+
+TWICE = "overlaps are subtracted one by one; a moment in two of them is subtracted twice"
+ROUNDED = "the ms are rounded; return them as they are"
 
 
 def total(spans: Sequence[Span]) -> float:
@@ -70,6 +74,12 @@ def _exposed(spans: Sequence[Span], taken: list[Span]) -> float:
     return sum(total(without([span], taken)) if span[0] < span[1] else total([span]) for span in spans)
 
 
+def _added(listed: Listed, spans: Spans, length: float, parts: Sequence[str], part: str) -> float:
+    """Return by how many ms a part makes the list of others longer."""
+    others = [span for one in parts for span in spans.get(one, [])]
+    return total(listed([*others, *spans.get(part, [])], length)) - total(listed(others, length))
+
+
 def _apart(spans: list[Span], others: list[Span]) -> list[Span]:
     """Return the spans that overlap with none of the others."""
     return [one for one in spans if not any(one[0] < stop and start < one[1] for start, stop in others)]
@@ -77,6 +87,14 @@ def _apart(spans: list[Span], others: list[Span]) -> list[Span]:
 
 def _common(spans: list[Span], others: list[Span]) -> float:
     return total(spans) - total(without(spans, others))
+
+
+def _pairwise(spans: Spans, length: float, part: str, *others: str) -> float:
+    """Return the ms that each span of a part and each span of others have in common, added up."""
+    pairs = [
+        (one, span) for one in clipped(spans.get(part, []), length) for other in others for span in spans.get(other, [])
+    ]
+    return sum(max(0.0, min(one[1], span[1]) - max(one[0], span[0])) for one, span in pairs)
 
 
 def right(spans: Spans, length: float) -> dict[str, float]:
@@ -100,6 +118,7 @@ def computing(part: str) -> Callable[[Spans, float], Mistakes]:
         ms = total(without(_of(spans, length, part), _of(spans, length, "data", "communication")))
         yield "where another part overlaps with a computing part, the moment belongs to the computing part", ms
         yield "this is the part's share of the step, not its ms", total(_of(spans, length, part)) / length
+        yield ROUNDED, round(total(_of(spans, length, part)))
 
     return mistakes
 
@@ -109,9 +128,12 @@ def data(spans: Spans, length: float) -> Mistakes:
     own, busy = _of(spans, length, "data"), _of(spans, length, *COMPUTING)
     for sentence, listed in LISTS:
         yield sentence, _exposed(listed(spans.get("data", []), length), busy)
+        yield sentence, _added(listed, spans, length, COMPUTING, "data")
     yield "data also counts while the step computes; there, the moment belongs to the computing part", total(own)
     first = "where data and communication overlap, the moment belongs to data"
     yield first, total(without(own, _of(spans, length, *COMPUTING, "communication")))
+    yield TWICE, total(own) - _pairwise(spans, length, "data", *COMPUTING)
+    yield ROUNDED, round(total(without(own, busy)))
     yield "a span that overlaps with computing is left out; the rest of the span counts", total(_apart(own, busy))
     yield from _only_one(own, spans, length)
 
@@ -129,11 +151,13 @@ def communication(spans: Spans, length: float) -> Mistakes:
     both = merged(busy + loading)
     for sentence, listed in LISTS:
         yield sentence, _exposed(listed(spans.get("communication", []), length), both)
+        yield sentence, _added(listed, spans, length, (*COMPUTING, "data"), "communication")
     yield "communication counts as a whole; it counts only while the step neither computes nor loads data", total(own)
     yield "communication also counts while data is loaded", total(without(own, busy))
     yield "communication also counts while the step computes", total(without(own, loading))
-    twice = "a moment with computing, data and communication is subtracted twice: once for each of the others"
-    yield twice, total(own) - _common(own, busy) - _common(own, loading)
+    yield TWICE, total(own) - _common(own, busy) - _common(own, loading)
+    yield TWICE, total(own) - _pairwise(spans, length, "communication", *COMPUTING, "data")
+    yield ROUNDED, round(total(without(own, both)))
     yield "a span that overlaps with another part is left out; the rest of it counts", total(_apart(own, both))
     yield from _only_one(own, spans, length, "data")
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from statistics import mean, median
 
 Times = Sequence[Sequence[float]]  # by rank and step
@@ -27,7 +29,12 @@ def chosen(
 def right(begun: Times, finished: Times) -> tuple[int, float] | None:
     means = [mean(mine) for mine in waits(begun, finished)]
     rank = chosen(means, max(means) - min(means), per_step(finished) / 10)
-    return None if rank is None else (rank, (sum(means) - len(means) * min(means)) / (len(means) - 1))
+    return None if rank is None else (rank, _waste(means))
+
+
+def _waste(means: Sequence[float]) -> float:
+    """Return how much longer the other ranks wait than the one with the shortest mean wait."""
+    return (sum(means) - len(means) * min(means)) / max(1, len(means) - 1)
 
 
 def _last(values: Sequence[float]) -> int:
@@ -38,9 +45,9 @@ def _longest(values: Sequence[float]) -> int:
     return values.index(max(values))
 
 
-def _most_often(own: list[list[float]]) -> int:
+def _most_often(own: list[list[float]], first: Callable[[Sequence[float]], int]) -> int:
     steps = list(zip(*own, strict=True))
-    counts = [sum(step[rank] == min(step) for step in steps) for rank in range(len(own))]
+    counts = [sum(first(step) == rank for step in steps) for rank in range(len(own))]
     return counts.index(max(counts))
 
 
@@ -49,8 +56,7 @@ def ranks(begun: Times, finished: Times) -> Iterator[tuple[str, Callable[[], int
     own = waits(begun, finished)
     means, least = [mean(mine) for mine in own], per_step(finished) / 10
     spread, count = max(means) - min(means), len(finished[0])
-    others = (sum(means) - len(means) * min(means)) / max(1, len(means) - 1)
-    starts, ends = ([mean(mine) for mine in times] for times in (begun, finished))
+    others = _waste(means)
 
     def with_values(values: Sequence[float], choose: Callable = lambda values: values.index(min(values))) -> Callable:
         return lambda: chosen(values, max(values) - min(values), least, choose)
@@ -62,12 +68,13 @@ def ranks(begun: Times, finished: Times) -> Iterator[tuple[str, Callable[[], int
     yield longest, with_values(means, _longest)
     yield longest, lambda: _longest(means)
     clocks = "begun of different ranks is compared, but each rank has its own clock; compare waits, finished − begun"
-    yield clocks, lambda: _longest(starts)
-    yield clocks, lambda: chosen(starts, spread, least, _longest)
-    yield clocks, with_values(starts, _longest)
     ends_said = "finished of different ranks is compared, but each rank has its own clock; compare waits"
-    yield ends_said, lambda: _longest(ends)
-    yield ends_said, lambda: chosen(ends, spread, least, _longest)
+    for sentence, times in ((clocks, begun), (ends_said, finished)):
+        for moment in (mean, itemgetter(0), itemgetter(-1)):
+            moments = [moment(mine) for mine in times]
+            yield sentence, partial(_longest, moments)
+            yield sentence, partial(chosen, moments, spread, least, _longest)
+            yield sentence, with_values(moments, _longest)
     steps = "every rank's step takes the same time, so the longest step does not show the straggler; its wait does"
     none = "every answer is None: a return is missing, or steps are compared, which take the same time on every rank"
     yield none, lambda: None
@@ -85,14 +92,13 @@ def ranks(begun: Times, finished: Times) -> Iterator[tuple[str, Callable[[], int
     single = "the longest single wait decides here; compare the ranks' mean waits"
     yield single, with_values([max(mine) for mine in own])
     often = "this rank is the last one most often, but perhaps by little; take the mean wait"
-    yield often, lambda: _most_often(own) if spread > least else None
+    for first in (lambda step: step.index(min(step)), _last):
+        yield often, lambda first=first: _most_often(own, first) if spread > least else None
     tie = "several ranks share the shortest wait, and the lowest of them counts"
     yield tie, with_values(means, _last)
     yield "a rank is named although the waits differ by at most 10% of the time per step", lambda: chosen(means, 1, 0)
-    yield (
-        "no difference is too small here: None is right up to 10% of the time per step",
-        lambda: chosen(means, spread, 0),
-    )
+    for share in (0, 0.1, 0.5):
+        yield "the limit is too low: None is right up to 10% of the time per step", with_limit(share * least)
     edge = "at exactly 10% of the time per step, the answer is None"
     yield edge, lambda: chosen(means, spread, least * (1 - 1e-9))
     yield "the waste is compared with 10%; compare the longest wait with the shortest", with_limit(least, others)
@@ -129,7 +135,7 @@ def wastes(begun: Times, finished: Times) -> Iterator[tuple[str, float | None]]:
     own = waits(begun, finished)
     means = [mean(mine) for mine in own]
     least, count, world = min(means), len(finished[0]), len(means)
-    others = (sum(means) - world * least) / max(1, world - 1)
+    others = _waste(means)
     found: tuple[tuple[str, float], ...] = (
         ("the straggler itself is counted; take the mean over the other ranks", mean(means) - least),
         ("the other ranks' waits are added up; take their mean", others * (world - 1)),
@@ -143,6 +149,9 @@ def wastes(begun: Times, finished: Times) -> Iterator[tuple[str, float | None]]:
         ("the difference has the wrong sign: the others' waits minus the straggler's", -others),
         ("the median of the others is taken; take their mean", median(sorted(means)[1:] or [0.0]) - least),
         ("all ranks' waits and steps are added up", others * count * (world - 1)),
+        ("the wait in the first step is left out", _waste([mean(mine[1:]) for mine in own])),
+        ("the wait in the last step is left out", _waste([mean(mine[:-1]) for mine in own])),
+        ("the median wait hides rare long pauses; take the mean", _waste([median(mine) for mine in own])),
     )  # fmt: skip
     for sentence, waste in found:
         yield sentence, waste if answer else None
