@@ -52,6 +52,7 @@ class TestLab11(PlantedLists):
             )
         ),
         (check.find_straggler, by_number(straggler_mistakes.ranks, *TIMES), with_waste),
+        (check.find_straggler, by_number(straggler_mistakes.limits, *TIMES), with_waste),
         (check.find_straggler, by_number(straggler_mistakes.wastes, *TIMES), with_rank),
         (check.smallest_change, change_mistakes.MISTAKES, of_changes),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import combinations
-from math import comb
+from math import comb, inf
 
 Measure = Callable[[Iterable[str]], float]
 Chosen = Iterable[str] | None
@@ -49,17 +49,24 @@ def _gains(measure: Measure, changes: Sequence[str]) -> dict[str, float]:
     return {change: measure(()) - measure((change,)) for change in changes}
 
 
-def _greedy(
-    measure: Measure, changes: Sequence[str], goal: float, while_it_helps: bool = False, order: int = 1
-) -> Chosen:
-    chosen: list[str] = []
-    while measure(chosen) > goal:
-        left = [change for change in list(changes)[::order] if change not in chosen]
-        best = min(left, key=lambda change: measure([*chosen, change]), default=None)
-        if best is None or (while_it_helps and measure([*chosen, best]) == measure(chosen)):
-            return None
-        chosen.append(best)
-    return chosen
+def greedy_ends(measure: Measure, changes: Sequence[str], goal: float) -> set[frozenset[str] | None]:
+    """Return each set that results from adding the best change until the goal is reached; equal ones in any order.
+
+    None is among them where no change gains anything.
+    """
+    ends: set[frozenset[str] | None] = set()
+    level = {frozenset[str]()}
+    while level:
+        ends |= (reached := {chosen for chosen in level if measure(chosen) <= goal})
+        later: set[frozenset[str]] = set()
+        for chosen in level - reached:
+            ms = {chosen | {change}: measure(chosen | {change}) for change in changes if change not in chosen}
+            best = min(ms.values(), default=inf)
+            later |= {longer for longer, time in ms.items() if time == best}
+            if best >= measure(chosen):
+                ends.add(None)
+        level = later
+    return ends
 
 
 def _ranked(measure: Measure, changes: Sequence[str], goal: float) -> Chosen:
@@ -107,6 +114,16 @@ def _setting(**settings) -> Callable[[Measure, Sequence[str], float], Chosen]:
     return lambda measure, changes, goal: smallest(measure, changes, goal, **settings)
 
 
+def _or_all(**settings) -> Callable[[Measure, Sequence[str], float], Chosen]:
+    """Return a function that returns all changes where no other set is found and they reach the goal."""
+
+    def answer(measure: Measure, changes: Sequence[str], goal: float) -> Chosen:
+        found = smallest(measure, changes, goal, **settings)
+        return _everything(measure, changes, goal) if found is None else found
+
+    return answer
+
+
 def _first(ms, key):
     return next(iter(ms))
 
@@ -121,11 +138,9 @@ SINGLE = (
 )
 DROPPED = "unnecessary changes are dropped one at a time; the rest depends on their order, and is not the smallest set"
 EMPTY = "the job as it is may reach the goal already: the answer is then the empty set"
+EXACTLY = "a step of exactly `goal` ms reaches the goal: use <="
 ALL = "the fastest of all sets is returned; a smaller set may reach the goal"
 MISTAKES = [
-    (GREEDY, _greedy),
-    (GREEDY, partial(_greedy, while_it_helps=True)),
-    (GREEDY, partial(_greedy, order=-1)),
     ("changes are ranked by what each gains alone; that depends on the other changes", _ranked),
     (SINGLE, _setting(sizes=lambda count: range(min(2, count + 1)))),
     (SINGLE, _setting(sizes=lambda count: range(min(2, count + 1)), otherwise=list)),
@@ -141,13 +156,18 @@ MISTAKES = [
     ("the last set that reaches the goal is returned; of those of the same size, the fastest counts",
      _setting(choose=_last)),
     ("of the sets of the smallest size, the slowest that reaches the goal is returned", _setting(choose=max)),
-    ("a step of exactly `goal` ms reaches the goal: use <=", _setting(reaches=lambda ms, goal: ms < goal)),
+    (EXACTLY, _setting(reaches=lambda ms, goal: ms < goal)),
+    (EXACTLY, _or_all(reaches=lambda ms, goal: ms < goal)),
+    (EXACTLY, lambda measure, changes, goal: smallest(measure, changes, goal) if measure(changes) < goal else None),
     (ALL, _fastest),
     (DROPPED, _dropped),
     (DROPPED, partial(_dropped, order=-1)),
     ("only the first changes of the list are tried together; try every set of a size", _prefix),
     (EMPTY, _setting(sizes=lambda count: range(1, count + 1))),
+    (EMPTY, _or_all(sizes=lambda count: range(1, count + 1))),
     (EMPTY, lambda measure, changes, goal: smallest(measure, changes, goal) or None),
+    (EMPTY, lambda measure, changes, goal: smallest(measure, changes, goal) or (None if changes else
+     _everything(measure, changes, goal))),
     ("if even all changes miss the goal, the answer is None", _setting(otherwise=list)),
     ("if even all changes miss the goal, the answer is None, not the empty set", _setting(otherwise=lambda _: ())),
     ("every answer is None: perhaps a return is missing", lambda measure, changes, goal: None),

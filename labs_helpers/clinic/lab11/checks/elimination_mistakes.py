@@ -50,6 +50,8 @@ def part(own: str) -> Callable[[Measure], Mistakes]:
         yield "the difference has the wrong sign: the whole step minus the step without the part", rest - step
         yield "a step that gets slower without the part makes a cost below 0; return 0 instead", step - rest
         yield "the difference has no sign: a step that gets slower without the part costs 0", abs(step - rest)
+        yield f"this cost is always 0: leave out {own} in one of two runs, and subtract", 0.0
+        yield "this cost is never above 0: max(0, …) keeps what is above 0", min(0.0, step - rest)
         yield "this is a share of the step, not ms", max(0.0, step - rest) / step
         yield "this is a share of the step in percent, not ms", 100 * max(0.0, step - rest) / step
         yield "this is the whole step's time divided by the other's, not their difference in ms", step / rest
@@ -95,5 +97,6 @@ def fixed(measure: Measure) -> Mistakes:
         yield taken, max(0.0, 2 * step - twice - cost)
     yield "a cost below 0 is returned; return 0 instead", 2 * step - twice
     yield "the sign is lost: 2 · time(1) − time(2) may be below 0, and then the cost is 0", abs(2 * step - twice)
+    yield "this cost is always 0, but it is what remains of time(1) without per_batch", 0.0
     yield "this is a share of the step, not ms", max(0.0, 2 * step - twice) / step
     yield "this is a share of the step in percent, not ms", 100 * max(0.0, 2 * step - twice) / step

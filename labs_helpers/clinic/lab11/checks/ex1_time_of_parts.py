@@ -34,7 +34,7 @@ STEPS = (  # name, spans, length
 )  # fmt: skip
 ERRORS = (
     (r"KeyError: '\w+'(.|\n)*spans\[", "a part may be missing in `spans`: spans.get(part, []) is then an empty list"),
-    (r"(min|max)\(\) (arg|iterable argument) is", "a part may have no spans, or none inside the step"),
+    (r"^ValueError: (min|max)\(\)", "a part may have no spans, or none inside the step"),
 )
 ADVICE = "draw one line per part for this case, and write below each piece of time which part it belongs to"
 

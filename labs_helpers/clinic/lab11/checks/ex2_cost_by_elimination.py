@@ -11,6 +11,7 @@ from labs_helpers.course.verdict import Wrong, expect_is_number
 from labs_helpers.course.verdict.pure_functions import Case, Part, judge_parts
 
 JOBS = (  # name, (communication, loading of data, batch) → ms
+    ("many small kernels", lambda c, d, b: 60 + 4 * b + 10 * c + 3 * b * d),
     ("one part after another", lambda c, d, b: 4 + 20 * b + 6 * b * d + 8 * c),
     ("a loader slower than the computation", lambda c, d, b: 3 + max(30 * b * d, 22 * b) + 5 * c),
     ("a loader that keeps up", lambda c, d, b: 3 + max(15 * b * d, 22 * b) + 9 * c),
@@ -19,7 +20,6 @@ JOBS = (  # name, (communication, loading of data, batch) → ms
     ("an all-reduce longer than the computation", lambda c, d, b: 7 + 10 * b + max(3 * b * d, 4 * b) + 14 * c),
     ("ranks that no longer wait compete for the disk", lambda c, d, b: 5 + 30 * b + 4 * b * d + 7 * d * (not c)),
     ("a GPU that gets hot without pauses", lambda c, d, b: 6 + 25 * b + 4 * c + 3 * (not d)),
-    ("many small kernels", lambda c, d, b: 60 + 4 * b + 10 * c + max(2 * b * d, 3 * b)),
     ("a larger batch fills the memory", lambda c, d, b: 1 + 6 * c + 3 * d + 20 * b * b),
     ("nothing but computation", lambda c, d, b: 12.5 * b),
 )  # fmt: skip

@@ -5,15 +5,15 @@ from math import isclose
 from numbers import Integral
 
 from labs_helpers.clinic.lab11 import exercises
-from labs_helpers.clinic.lab11.checks.straggler_mistakes import ranks, right, wastes
+from labs_helpers.clinic.lab11.checks.straggler_mistakes import limits, ranks, right, wastes
 from labs_helpers.clinic.lab11.timed_jobs import all_reduce_times
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong, expect_is_number, expect_tuple
+from labs_helpers.course.verdict import Wrong, expect_is_number, expect_tuple, likely_in_all
 from labs_helpers.course.verdict.pure_functions import Case, Part, judge_parts
 
 CLOCKS = ((5000.0, -250.0, 0.5, 80.0, 6400.0, 1.0), (0.0, 3.5, -1.0, 2.0, -9.0, 1.5))  # far apart, and close
 RUNS = (  # name, work[rank][step] in ms, ms of an all-reduce
-    ("rank 2 of 4 is slower", [[90] * 4, [91, 89, 90, 90], [110] * 4, [90] * 4], 10),
+    ("rank 2 of 4 is slower", [[90] * 4, [91, 89, 90, 90], [110] * 4, [90] * 4], 7),
     ("two ranks, two steps", [[100, 120], [80, 60]], 5),
     ("four ranks, all different", [[60] * 8, [80] * 8, [90] * 8, [100] * 8], 4),
     ("equal ranks", [[70, 75]] * 3, 5),
@@ -39,9 +39,12 @@ ADVICE = "write down each rank's mean wait, finished − begun, and the time fro
 
 @exercise("11/3", "find the straggler", points=10, minutes=15, reference=exercises.find_straggler)
 def find_straggler(student):
+    cases, ranks_found = list(_cases()), []
+
     def found(begun, finished):
         answer = student(begun, finished)
         if answer is None:
+            ranks_found.append(None)
             return None
         rank, waste = expect_tuple("", answer, "rank", "waste")
         if not isinstance(rank, Integral) or rank not in range(len(begun)):
@@ -49,13 +52,18 @@ def find_straggler(student):
             cause = "return None alone, without a waste" if rank is None else cause
             raise Wrong("", f"the rank is {rank!r:.60}, expected one of 0 to {len(begun) - 1}", cause=cause)
         expect_is_number("", "the waste", waste)
+        ranks_found.append(rank)
         return rank, waste
 
+    def wrong_limit(case, rank):
+        """Return the sentence on a limit that explains all answers; a few of them agree with many limits."""
+        return likely_in_all((limits(*one.arguments) for one in cases[: len(ranks_found)]), ranks_found)
+
     parts = [
-        Part(lambda answer: answer and answer[0], ranks, _told_rank),
+        Part(lambda answer: answer and answer[0], ranks, _told_rank, otherwise=wrong_limit),
         Part(lambda answer: answer and answer[1], wastes, _told_waste, _close),
     ]
-    yield from judge_parts(student, found, list(_cases()), parts, advice=ADVICE)
+    yield from judge_parts(student, found, cases, parts, advice=ADVICE)
 
 
 def _cases():
@@ -82,7 +90,9 @@ def _shown(case):
     begun, finished = case.arguments
     waits = [sum(stop) / len(stop) - sum(start) / len(start) for start, stop in zip(begun, finished, strict=True)]
     per_step = (finished[0][-1] - finished[0][0]) / (len(finished[0]) - 1)
-    return f"mean waits {', '.join(f'{wait:.4g}' for wait in waits)} ms; {per_step:.4g} ms per step"
+    share = (max(waits) - min(waits)) / per_step
+    shown = ", ".join(f"{wait:.4g}" for wait in waits)
+    return f"mean waits {shown} ms; they differ by {share:.1%} of the time per step, {per_step:.4g} ms"
 
 
 def _told_rank(case, found):

@@ -1,12 +1,13 @@
 """Check the transfer exercise of lab 11: the smallest set of changes that reaches a goal, with few measurements."""
 
 from collections.abc import Set
+from functools import partial
 from typing import NamedTuple
 
-from labs_helpers.clinic.lab11.checks.change_mistakes import MISTAKES, limit, smallest
+from labs_helpers.clinic.lab11.checks.change_mistakes import GREEDY, MISTAKES, greedy_ends, limit, smallest
 from labs_helpers.clinic.lab11.timed_jobs import ChangeableJob
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict import Wrong, likely
 from labs_helpers.course.verdict.pure_functions import Case, judge
 
 GRAPHS, WORKERS, BF16, BUCKETS, FUSED = "CUDA graphs", "more workers", "bf16", "buckets", "fused AdamW"
@@ -28,13 +29,14 @@ JOBS = (  # name, changes, the longest of the job's paths counts, what runs befo
      [(90, {BF16: 28, WORKERS: 45}), (90, {BF16: 28, BUCKETS: 45, FUSED: 3})], (0, {}), 50),
     ("a change that matters only after another", [BF16, WORKERS, GRAPHS],
      [LOADER, (60, {BF16: 30})], (15, {GRAPHS: 4}), 56),
-    ("all changes are necessary", [BF16, BUCKETS, WORKERS], TWO_PATHS, (0, {}), 55),
+    ("all changes are necessary", [BF16, BUCKETS, WORKERS], TWO_PATHS, (0, {}), 56),
+    ("exactly the goal with all changes", [WORKERS, BF16], [LOADER, COMPUTE], (3, {}), 43),
     ("four of five changes", [GRAPHS, FUSED, WORKERS, BF16, BUCKETS], TWO_PATHS, (20, {GRAPHS: 8, FUSED: 2}), 67),
     ("the goal is just missed", [BF16, FUSED], [COMPUTE], (0, {}), 30.5),
     ("no possible change, goal reached", [], [LOADER], (0, {}), 100),
     ("no possible change, goal missed", [], [LOADER], (0, {}), 99),
 )  # fmt: skip
-ERRORS = ((r"IndexError|StopIteration|(min|max)\(\) (arg|iterable argument) is", "`changes` is empty here"),)
+ERRORS = ((r"^ValueError: (min|max)\(\)|list index out of", "`changes` is empty here"),)
 ADVICE = "measure every pair of changes in this case by hand, and compare it with the two single changes"
 
 
@@ -47,7 +49,7 @@ class Answer(NamedTuple):
 
 @exercise("11/9", "transfer: the smallest change", points=20, minutes=25)
 def smallest_change(student):
-    jobs = []
+    cases, jobs, answers = list(_cases()), [], []
 
     def answered(changes, paths, serial, goal):
         jobs.append(job := ChangeableJob(paths, serial))
@@ -61,18 +63,15 @@ def smallest_change(student):
             raise Wrong("", f"returned {found!r:.60} instead of a set of changes, or None", cause=cause)
         if unknown := [name for name in found or () if name not in names]:
             raise Wrong("", f"returned {found!r:.90}; {unknown[0]!r:.40} is not among the changes {names}")
-        return _answer(job, found)
+        answers.append(_answer(job, found))
+        return answers[-1]
 
-    def of_job(mistake):
-        def answer(changes, paths, serial, goal):
-            job = ChangeableJob(paths, serial)
-            return _answer(job, mistake(job.measure_of(changes), changes, goal))
+    def causes(case, answer):
+        """Return the mistakes that explain all answers; those to a few cases agree with too many."""
+        explained = [(GREEDY, _by_greed), *((said, partial(_gives, mistake)) for said, mistake in MISTAKES)]
+        return likely(explained, lambda explains: all(map(explains, cases, answers)))
 
-        return answer
-
-    mistakes = [(said, of_job(mistake)) for said, mistake in MISTAKES]
-    cases = list(_cases())
-    yield from judge(student, answered, cases, mistakes, told=_told, same=_same, advice=ADVICE)
+    yield from judge(student, answered, cases, (), told=_told, same=_same, otherwise=causes, advice=ADVICE)
     for case, job in zip(cases, jobs, strict=True):
         _expect_few(case, job.measured)
     yield f"{sum(len(job.measured) for job in jobs)} measurements in {len(jobs)} jobs, no set twice"
@@ -95,6 +94,19 @@ def _expect_few(case, measured):
 
 def _answer(job, found):
     return Answer(None, None) if found is None else Answer(frozenset(found), job.ms(frozenset(found)))
+
+
+def _by_greed(case, answer):
+    """Tell whether the best single change at each step, whichever of equal ones, leads to this answer."""
+    changes, paths, serial, goal = case.arguments
+    return answer.chosen in greedy_ends(ChangeableJob(paths, serial).ms, changes, goal)
+
+
+def _gives(mistake, case, answer):
+    """Tell whether a mistake gives this answer."""
+    changes, paths, serial, goal = case.arguments
+    job = ChangeableJob(paths, serial)
+    return _same(answer, _answer(job, mistake(job.measure_of(changes), list(changes), goal)))
 
 
 def _right(changes, paths, serial, goal):

@@ -55,14 +55,10 @@ def ranks(begun: Times, finished: Times) -> Iterator[tuple[str, Callable[[], int
     """Yield pairs of a sentence and a function that returns the straggler."""
     own = waits(begun, finished)
     means, least = [mean(mine) for mine in own], per_step(finished) / 10
-    spread, count = max(means) - min(means), len(finished[0])
-    others = _waste(means)
+    spread = max(means) - min(means)
 
     def with_values(values: Sequence[float], choose: Callable = lambda values: values.index(min(values))) -> Callable:
         return lambda: chosen(values, max(values) - min(values), least, choose)
-
-    def with_limit(limit: float, of: float = spread) -> Callable:
-        return lambda: chosen(means, of, limit)
 
     longest = "this rank waits longest, so it waits for others; the straggler comes last and waits shortest"
     yield longest, with_values(means, _longest)
@@ -76,8 +72,6 @@ def ranks(begun: Times, finished: Times) -> Iterator[tuple[str, Callable[[], int
             yield sentence, partial(chosen, moments, spread, least, _longest)
             yield sentence, with_values(moments, _longest)
     steps = "every rank's step takes the same time, so the longest step does not show the straggler; its wait does"
-    none = "every answer is None: a return is missing, or steps are compared, which take the same time on every rank"
-    yield none, lambda: None
     yield steps, lambda: 0
     yield steps, lambda: 0 if spread > least else None
     yield "the wait in the first step is left out", with_values([mean(mine[1:]) for mine in own])
@@ -96,37 +90,39 @@ def ranks(begun: Times, finished: Times) -> Iterator[tuple[str, Callable[[], int
         yield often, lambda first=first: _most_often(own, first) if spread > least else None
     tie = "several ranks share the shortest wait, and the lowest of them counts"
     yield tie, with_values(means, _last)
-    yield "a rank is named although the waits differ by at most 10% of the time per step", lambda: chosen(means, 1, 0)
-    for share in (0, 0.1, 0.5):
-        yield "the limit is too low: None is right up to 10% of the time per step", with_limit(share * least)
-    edge = "at exactly 10% of the time per step, the answer is None"
-    yield edge, lambda: chosen(means, spread, least * (1 - 1e-9))
-    yield "the waste is compared with 10%; compare the longest wait with the shortest", with_limit(least, others)
-    yield (
-        "the shortest wait is compared with the mean wait; compare it with the longest",
-        with_limit(least, mean(means) - min(means)),
-    )
-    yield (
-        "the longest wait itself is compared with 10%; compare how far it exceeds the shortest",
-        with_limit(least, max(means)),
-    )
-    yield "10 ms are the limit here; it is 10% of the time per step", with_limit(10)
-    wrong_base = "the limit is 10% of a wait; it is 10% of the time from one finish to the next"
-    for base in (min(means), max(means), mean(means)):
-        yield wrong_base, with_limit(base / 10)
-    yield (
-        "the limit is 10% of all steps' time; divide by their number",
-        with_limit((finished[0][-1] - finished[0][0]) / 10),
-    )
-    total = "all steps' waits are added up and compared with 10% of a single step"
-    yield total, with_limit(least, count * spread)
-    fewer = "in n steps there are n − 1 times from one finish to the next; divide by n − 1"
-    yield fewer, with_limit((finished[0][-1] - finished[0][0]) / count / 10)
-    begin = "the time per step is counted from begun; count it from one finish to the next"
-    yield begin, with_limit((finished[0][-1] - begun[0][0]) / count / 10)
-    computing = "the limit is 10% of the time in which a rank computes; the time per step includes its wait"
-    for rank in (means.index(min(means)), _longest(means), 0):
-        yield computing, with_limit((per_step(finished) - mean(own[rank][1:])) / 10)
+
+
+def limits(begun: Times, finished: Times) -> Iterator[tuple[str, int | None]]:
+    """Yield pairs of a sentence and the straggler, or None, by a wrong limit."""
+    own, step = waits(begun, finished), per_step(finished)
+    means, whole, count = [mean(mine) for mine in own], finished[0][-1] - finished[0][0], len(finished[0])
+    spread, least = max(means) - min(means), step / 10
+    computing = [step - mean(own[rank][1:]) for rank in (means.index(min(means)), _longest(means), 0)]
+    bases = (
+        ("10 ms are the limit here; it is 10% of the time per step", [100]),
+        ("the limit is 10% of a wait; it is 10% of the time from one finish to the next",
+         [min(means), max(means), mean(means)]),
+        ("the limit is 10% of all steps' time; divide by their number", [whole]),
+        ("in n steps there are n − 1 times from one finish to the next; divide by n − 1", [whole / count]),
+        ("the time per step is counted from begun; count it from one finish to the next",
+         [(finished[0][-1] - begun[0][0]) / count]),
+        ("the limit is 10% of the time in which a rank computes; the time per step includes its wait", computing),
+    )  # fmt: skip
+    for sentence, values in bases:
+        for base in values:
+            yield sentence, chosen(means, spread, base / 10)
+    compared = (
+        ("the waste is compared with 10%; compare the longest wait with the shortest", _waste(means)),
+        ("the shortest wait is compared with the mean wait; compare it with the longest", mean(means) - min(means)),
+        ("the longest wait itself is compared with 10%; compare how far it exceeds the shortest", max(means)),
+        ("all steps' waits are added up and compared with 10% of a single step", count * spread),
+    )  # fmt: skip
+    for sentence, value in compared:
+        yield sentence, chosen(means, value, least)
+    for value in (1, len(means) - 1, spread):
+        yield "a rank is named although the waits differ by at most 10% of the time per step", chosen(means, value, 0)
+    yield "at exactly 10% of the time per step, the answer is None", chosen(means, spread, least * (1 - 1e-9))
+    yield "every answer is None: a return is missing, or the waits never differ by more than the limit", None
 
 
 def wastes(begun: Times, finished: Times) -> Iterator[tuple[str, float | None]]:

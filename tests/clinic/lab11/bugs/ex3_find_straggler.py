@@ -36,7 +36,7 @@ BUGS: list = [
     (NAME, "None twice", [("return None\n", "return None, 0\n")], "the rank is None"),
     (NAME, "one rank divides by 0", [("    if max(waits)", "    1 / (len(waits) - 1)\n    if max(waits)")],
      "a single rank waits for nobody"),
-    (NAME, "no return", [("return waits.index", "waits.index")], "a return is missing, or steps"),
+    (NAME, "no return", [("return waits.index", "waits.index")], "every answer is None: a return is missing"),
 ]  # fmt: skip
 BY_NUMPY = """    import numpy as np
 

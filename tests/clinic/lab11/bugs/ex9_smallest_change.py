@@ -15,12 +15,23 @@ GREEDY = """    chosen, ms = set(), measure(set())
         chosen, ms = {*chosen, best}, times[best]
     return chosen if ms <= goal else None
 """
+STOPS = """    chosen, ms = set(), measure(set())
+    while ms > goal:
+        left = sorted(set(changes) - chosen, reverse=True)
+        times = {change: measure(chosen | {change}) for change in left}
+        best = min(times, key=times.get, default=None)
+        if best is None or times[best] == ms:
+            return None
+        chosen, ms = chosen | {best}, times[best]
+    return chosen
+"""
 HELPFUL = """    before = measure(set())
     return {change for change in changes if measure({change}) < before}
 """
 
 BUGS: list = [
     (NAME, "greedy", [(BODY, GREEDY)], "changes are added one at a time"),
+    (NAME, "greedy, while it helps", [(BODY, STOPS)], "changes are added one at a time"),
     (NAME, "all that help", [(BODY, HELPFUL)], "all changes that gain something alone are returned"),
     (NAME, "all", [(SIZES, "for size in []:")], "the fastest of all sets is returned"),
     (NAME, "the first set", [(FASTEST, "return set(next(one for one in ms if ms[one] <= goal))")],
