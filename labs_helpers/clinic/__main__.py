@@ -1,7 +1,7 @@
 """Examine your own training program: run it for some steps, and say where its time goes and what is wrong.
 
-    torchrun --nproc-per-node 2 -m labs_helpers.clinic train.py --its --own arguments
-    python -m labs_helpers.clinic --after 20 --steps 8 train.py
+    torchrun --nproc-per-node 2 -m labs_helpers.clinic my_training.py --its --own arguments
+    python -m labs_helpers.clinic --after 20 --steps 8 my_training.py
 
 The program need not be changed. A step ends where an optimizer's step() ends. After the report the program goes on; if
 no step ends for --quiet seconds, every rank prints where it stands and which collective it began last.
@@ -12,13 +12,16 @@ from __future__ import annotations
 import argparse
 import runpy
 import sys
+import traceback
 from pathlib import Path
 
-from labs_helpers.launch import flight_recorder
+from labs_helpers.launch import flight_recorder, program
+from labs_helpers.launch.program import HOUR, Parser
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m labs_helpers.clinic", description=(__doc__ or "").split("\n")[0])
+def main(arguments: list[str] | None = None) -> int:
+    first = (__doc__ or "").split("\n")[0]
+    parser = Parser(limit=24 * HOUR, prog="python -m labs_helpers.clinic", description=first)
     parser.add_argument("--after", type=int, default=10, help="steps before the examination; default: %(default)s")
     parser.add_argument("--steps", type=int, default=4, help="steps that are examined; default: %(default)s")
     parser.add_argument("--quiet", type=float, default=120, help="seconds without a step; default: %(default)s")
@@ -36,8 +39,13 @@ def main(arguments: list[str] | None = None) -> None:
     sys.argv[:] = [given.program, *given.rest]
     sys.path[0] = str(Path(given.program).resolve().parent)
     with Attached(given.after, given.steps, given.quiet):
-        runpy.run_path(given.program, run_name="__main__")
+        try:
+            runpy.run_path(given.program, run_name="__main__")
+        except Exception:  # with its traceback, because it is the user's program that failed
+            traceback.print_exc()
+            return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    program.run(main)
