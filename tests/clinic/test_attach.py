@@ -25,6 +25,7 @@ def test_a_report_and_a_diagnosis():
     assert said.count("Diagnosis") == 1
 
 
+@pytest.mark.soak
 def test_a_program_that_hangs_says_where():
     with pytest.raises(ProcessFailed) as failed:
         told("--quiet", "1", str(PROGRAM), "hangs", timeout=20)
@@ -33,6 +34,7 @@ def test_a_program_that_hangs_says_where():
         assert re.search(where + "; its last collective: gloo:", failed.value.output)
 
 
+@pytest.mark.soak
 def test_a_program_that_is_too_short_or_missing_is_named():
     assert "the program took 10 steps, 15 are needed" in told(str(PROGRAM))
     with pytest.raises(ProcessFailed, match="there is no file nowhere.py"):

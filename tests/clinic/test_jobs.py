@@ -66,7 +66,7 @@ def test_a_job_has_its_symptom_and_loses_it(name):
     assert not set(found[name, "sick"]) - set(MEANING)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_a_dead_rank_leaves_no_report(seed):
     reports = autopsy(jobs()["dead_rank"].sick, seed)
     ((survivor, report),) = reports.items()
@@ -75,7 +75,7 @@ def test_a_dead_rank_leaves_no_report(seed):
     assert explain(reports, 2).startswith(f"rank {1 - survivor} has left no report: it was killed")
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_an_autopsy_names_who_waits_where_and_for_whom(seed):
     reports = autopsy(jobs()["deadlock"].sick, seed)
     (waiting,) = [rank for rank, report in reports.items() if report.state == "waiting"]
