@@ -40,7 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
     sys.path[0] = str(Path(given.program).resolve().parent)
     with Attached(given.after, given.steps, given.quiet):
         try:
-            runpy.run_path(given.program, run_name="__main__")
+            # The program's variables stay alive until the end, as a script's do: DistributedDataParallel's destructor
+            # joins gloo's threads while it holds Python's lock, for which they may be waiting.
+            globals().update(runpy.run_path(given.program, run_name="__main__"))
         except Exception:  # with its traceback, because it is the user's program that failed
             traceback.print_exc()
             return 1

@@ -36,6 +36,7 @@ class Attached:
         self.last, self.over = time.monotonic(), threading.Event()
         self.before: list[int] = []
         self.memory: list[int] = []
+        self.stack = ExitStack()  # what is open during the examination
 
     def __enter__(self) -> Attached:
         self.hook = register_optimizer_step_post_hook(self._after_step)
@@ -45,6 +46,7 @@ class Attached:
     def __exit__(self, *error: object) -> None:
         self.hook.remove()
         self.over.set()
+        self.stack.close()
         if self.done < self.after + 1 + self.steps and not any(error):
             print(f"the program took {self.done} steps, {self.after + 1 + self.steps} are needed", file=sys.stderr)
 
@@ -54,7 +56,6 @@ class Attached:
             self.done - self.after
         )  # of the examined step; 0 ends the last one before, and 1 is the profiler's first
         if number == 0:
-            self.stack = ExitStack()
             self.stack.enter_context(passes_marked())
             self.profiling = self.stack.enter_context(profiler(1, self.steps))
         elif 1 <= number <= self.steps + 1:
