@@ -184,6 +184,17 @@ LABS = (
         needs=("07", "08"),
         transfer="tests.pipeline.lab10.exercises.ex9_unequal_order",
     ),
+    Lab(
+        "11",
+        "The clinic: sick training jobs",
+        "the tools to diagnose slow, stuck and wrong jobs, rules that name the cause, and three cures",
+        "11_the_clinic.ipynb",
+        "labs_helpers.clinic.lab11",
+        minutes=270,
+        hardware=TWO_CORES,
+        needs=("01", "08"),
+        transfer="tests.clinic.lab11.exercises.ex9_smallest_change",
+    ),
 )
 
 

@@ -22,7 +22,7 @@ from labs_helpers.launch.process import run
 # Colab's builds of these match its driver and front end; another version breaks the runtime.
 COLABS_OWN = ("torch", "triton", "ipykernel", "numpy", "jupyter-client", "ipython")
 # Topics in which students may import mpi4py.MPI themselves.
-WITH_RANKS = {"collectives", "tensor_parallel", "data_parallel", "pipeline"}
+WITH_RANKS = {"collectives", "tensor_parallel", "data_parallel", "pipeline", "clinic"}
 # Topics in which students write kernels.
 WITH_KERNELS = {"first_kernels", "gemm", "attention"}
 # Colab itself replaces these.

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -23,11 +25,15 @@ def leave() -> NoReturn:
     os._exit(0)
 
 
-def end_process(told: str) -> NoReturn:
-    """Print the reason and end this process without its exit handlers, which would wait for the other ranks."""
+def end_process(told: str, stopped: Iterable[int] = ()) -> NoReturn:
+    """Print the reason and end this process without its exit handlers, which would wait for the other ranks. Kill the
+    `stopped` processes, for which torchrun would otherwise wait 30 s."""
     sys.stdout.flush()
     print(told, file=sys.stderr, flush=True)
     if report := os.environ.get("TORCHELASTIC_ERROR_FILE"):  # otherwise torchrun's summary names this rank but no cause
         with suppress(OSError):
             Path(report).write_text(json.dumps({"message": told, "timestamp": int(time.time())}))
+    for process in stopped:  # last, because torchrun ends this process as soon as it misses one of them
+        with suppress(OSError):
+            os.kill(process, signal.SIGKILL)
     os._exit(1)

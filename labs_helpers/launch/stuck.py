@@ -1,4 +1,4 @@
-"""Report where each rank stood when it was ended, one line per place, from faulthandler's dumps."""
+"""Report where ranks stand, or stood when they were ended (from faulthandler's dumps, one line per place)."""
 
 import linecache
 import re
@@ -7,11 +7,13 @@ import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 _HEAD = "(most recent call first):"
 _INSTALLED = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<frozen")
 _COURSE = str(Path(__file__).parents[1])  # the course may itself be installed
+OUTSIDE = "outside your code (starting, or at its end)"
 _WORKER = str(Path(__file__).with_name("worker.py"))
 
 
@@ -51,6 +53,25 @@ def read_frames(dump: str) -> tuple[Frame, ...]:
     return tuple(frames)
 
 
+def place_of(frame: FrameType | None) -> str:
+    """Return where a thread stands: 'in shift, line 3 of cell [5]', its innermost call in the user's own code."""
+    while frame and is_installed(frame.f_code.co_filename):
+        frame = frame.f_back
+    return f"in {Frame(frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno).place}" if frame else OUTSIDE
+
+
+def stack_of(frame: FrameType | None, until: str) -> list[str]:
+    """Return a thread's calls in words, innermost first, down to the file `until`, without those of installed packages
+    and of the course's communication."""
+    found = []
+    while frame is not None and frame.f_code.co_filename != until:
+        file = frame.f_code.co_filename
+        if not is_installed(file) and "communication" not in Path(file).parts:
+            found.append(str(Frame(frame.f_code.co_name, file, frame.f_lineno)))
+        frame = frame.f_back
+    return found
+
+
 def is_installed(file: str) -> bool:
     """Return True if a file belongs to the standard library or an installed package other than the course."""
     return file.startswith(_INSTALLED) and not file.startswith(_COURSE)
@@ -79,7 +100,7 @@ def name_cells(text: str) -> str:
 
 def _place(frames: tuple[Frame, ...]) -> str:
     if not frames:
-        return "outside your code (starting, or at its end)"
+        return OUTSIDE
     inner, outer = frames[0], frames[-1]
     return f"in {inner}" if inner == outer else f"in {inner}\n    called from {outer}"
 

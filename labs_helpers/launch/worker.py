@@ -29,6 +29,7 @@ LEAVE_GROUP = (
     "LABS_LEAVE_GROUP"  # set: mpirun kills the group that it made for a rank, and the caller wants to ask first
 )
 OUTPUT_PART = 2 * 2**20  # bytes; three parts at most are kept of what a rank prints
+STOPPED, DEAD = "T", ("Z", "X")  # states of a process in /proc
 OTHERS_MAY_FAIL_TOO_S = 0.5  # so that an error on every rank is reported as such, not as the error of the first rank
 
 
@@ -198,10 +199,17 @@ def gone(folder: Path) -> list[int]:
 
 
 def lives(pid: str) -> bool:
+    return state_and_start(pid)[0] not in DEAD
+
+
+def state_and_start(pid: str) -> tuple[str, str]:
+    """Return a process's state, as /proc has it, and when it started; X and '' if there is no such process. Process
+    ids are reused, start times are not."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return fields[0], fields[19]
     except OSError:
-        return False
+        return "X", ""
 
 
 def where_pids_mean_the_same() -> str:

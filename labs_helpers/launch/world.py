@@ -83,11 +83,10 @@ def world(timeout: float, limit: float, gpus: bool) -> Iterator[Callable[[str], 
         torch.cuda.set_device(device)
     else:
         torch.set_num_threads(1)  # the ranks share the cores
-    store, kept_by_torchrun = connect(os.environ, timeout)
+    store, by_torchrun = connect(os.environ, timeout)
     watch = Watch(
-        PrefixStore("watch", store.clone()), rank, size, collectives_begun, timeout, limit,
-        keeper="torchrun" if kept_by_torchrun else "rank 0", keeps=rank == 0 and not kept_by_torchrun,
-    )  # fmt: skip
+        PrefixStore("watch", store.clone()), rank, size, collectives_begun, timeout, limit, by_torchrun=by_torchrun
+    )
     watch.start()
     try:
         watch.all_here.wait()

@@ -34,7 +34,7 @@ from labs_helpers.measure.kernel_kinds import by_kind
 
 __all__ = [
     "GPU_WORK", "NO_WORK", "Event", "Trace", "busy", "by_kind", "by_operation", "covered", "launches", "load",
-    "operations", "packed", "record", "reduced", "save",
+    "operations", "packed", "profiler", "record", "reduced", "save", "trace_of",
 ]  # fmt: skip
 
 Event = dict[str, Any]
@@ -67,27 +67,40 @@ def record(function: Callable[[], object], *, warmup: int = 1) -> Trace:
     The recorded call follows at least one of `warmup` calls that the profiler sees and discards, because its own start
     is slow. If the function compiles or tunes on its first calls, call it yourself before.
     """
+    if warmup < 1:
+        raise ValueError(f"warmup is {warmup}; the profiler needs at least 1 call to warm up")
+    with profiler(warmup, 1) as profiling:
+        for _ in range(warmup + 1):
+            function()
+            _wait()
+            profiling.step()
+    return trace_of(profiling)
+
+
+def profiler(warmup: int, steps: int) -> Any:
+    """Return a torch.profiler.profile that discards `warmup` steps and then records `steps`; its user calls step()
+    after each."""
     from torch.profiler import ProfilerActivity, profile, schedule
 
     from labs_helpers.measure.machine import has_gpu
-    from labs_helpers.measure.provenance import provenance
 
-    if warmup < 1:
-        raise ValueError(f"warmup is {warmup}; the profiler needs at least 1 call to warm up")
     activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * has_gpu()
-    plan = schedule(wait=0, warmup=warmup, active=1, repeat=1)
+    plan = schedule(wait=0, warmup=warmup, active=steps, repeat=1)
     if not has_gpu():
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else every profile on a CPU writes two lines to stderr
     _wait()
     # Events of one cycle, with nothing to add them to: acc_events only ends a warning that they are dropped.
-    with profile(activities=activities, schedule=plan, record_shapes=True, acc_events=True) as profiler:
-        for _ in range(warmup + 1):
-            function()
-            _wait()
-            profiler.step()
+    return profile(activities=activities, schedule=plan, record_shapes=True, acc_events=True)
+
+
+def trace_of(profiling: Any) -> Trace:
+    """Return the trace that a `profiler` has recorded."""
+    from labs_helpers.measure.machine import has_gpu
+    from labs_helpers.measure.provenance import provenance
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "trace.json")
-        profiler.export_chrome_trace(str(path))
+        profiling.export_chrome_trace(str(path))
         # Decimal: kineto's times are nanoseconds since some other day, more digits than a float has.
         written = json.loads(path.read_text(errors="replace"), parse_float=Decimal, strict=False)
     events = reduced(written["traceEvents"])

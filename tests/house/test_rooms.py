@@ -22,6 +22,7 @@ LIBRARIES = [
     "training",
     "planner",
     "data_parallel",
+    "clinic",
 ]
 OFFICES = ["authoring", "grading"]  # of maintainers and instructors: they see everything, and nobody sees them
 HOUSE = ROOT / "labs_helpers"

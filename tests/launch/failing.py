@@ -1,12 +1,14 @@
 """Ranks of which one fails: python failing.py PROGRAM WAY-PLACE-VICTIM...            such as: world stopped-between-1
 
 PROGRAM: world (three ranks, a few collectives), or one of the course's programs, study or race, on two ranks and at its
-smallest. WAY: stopped and killed (by signals), raised, stuck (it lives, and does not go on). PLACE: see `plant`. Prints
+smallest. WAY: stopped and killed (by signals), raised, stuck (it lives, and does not go on); busy (it holds Python's
+lock for a while) and paused (all ranks are stopped, and continue), which harm nobody. PLACE: see `plant`. Prints
 'CASE RANK: what it said last' for each rank that could speak, and 'CASE RANK: ended by …' for a healthy one that had to
 be ended from outside. Ranks are forked, so that torch is imported once, and find one another as srun's do. All cases
 run at the same time. With gpus as the first argument ranks are on GPUs, with NCCL.
 """
 
+import ctypes
 import os
 import signal
 import socket
@@ -16,10 +18,10 @@ import time
 import torch
 import torch.distributed as dist
 
-from labs_helpers.launch import watch, world
+from labs_helpers.launch import leave, watch, world
 
 LIMIT_S = 80  # of a rank
-SILENCE_S, TIMEOUT_S = 4.0, 10.0
+TIMEOUT_S, WHILE_S = 10.0, 6  # a while is longer than a dead rank is waited for
 GPUS = sys.argv[1] == "gpus"
 WHAT = {
     "study": ["scaling", "--size", "tiny", "--length", "16", "--batches", "1", "--rounds", "2"],
@@ -32,7 +34,16 @@ def fail(way):
         os.kill(os.getpid(), signal.SIGSTOP if way == "stopped" else signal.SIGKILL)
     if way == "raised":
         raise ValueError("no such size")
-    while True:
+    if way == "busy":
+        ctypes.PyDLL(None).sleep(WHILE_S)
+    if way == "paused" and os.fork() == 0:
+        ranks = os.getpgrp()
+        os.setsid()
+        os.killpg(ranks, signal.SIGSTOP)
+        time.sleep(WHILE_S)
+        os.killpg(ranks, signal.SIGCONT)
+        os._exit(0)
+    while way == "stuck":
         signal.pause()
 
 
@@ -97,12 +108,11 @@ def rank_of(case, rank, ranks, port, program):
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
-    def end(told):
+    def end(told, stopped=()):
         os.write(1, f"{case} {rank}: {told}\n".encode())
-        os._exit(1)
+        leave.end_process(told, stopped)
 
     watch.end_process = world.end_process = end
-    watch.SILENCE_S = SILENCE_S
     sys.stderr = open(os.devnull, "w")
     if rank == int(victim):
         plant(way, place, program)
@@ -124,7 +134,8 @@ def free_port():
 
 
 def try_case(case, program, ranks):
-    port, victim, children = free_port(), int(case.split("-")[2]), {}
+    os.setpgid(0, 0)
+    port, way, victim, children = free_port(), case.split("-")[0], int(case[-1]), {}
     for rank in range(ranks):
         children[rank] = os.fork()
         if children[rank] == 0:
@@ -133,12 +144,13 @@ def try_case(case, program, ranks):
                 rank_of(case, rank, ranks, port, program)
             finally:
                 os._exit(0)
-    last = children.pop(victim)
+    last = None if way in ("busy", "paused") else children.pop(victim)
     for rank, pid in children.items():
         if (code := os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])) < 0:
             os.write(1, f"{case} {rank}: ended by signal {-code}\n".encode())
-    os.kill(last, signal.SIGKILL)  # as torchrun and srun do
-    os.waitpid(last, 0)
+    if last:
+        os.kill(last, signal.SIGKILL)  # as torchrun and srun do
+        os.waitpid(last, 0)
 
 
 def main(program, *cases):

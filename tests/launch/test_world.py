@@ -18,7 +18,7 @@ SLURM = {
 }  # fmt: skip
 PLACES = ("start", "collective", "between", "alone", "end")
 SILENT = {
-    0: r"rank 0, which keeps the store, does not answer \(killed, or stopped\)\.",
+    0: r"rank 0, which keeps the store, does not answer \(killed, or stopped\) since .+\.",
     1: r"rank 1 does not answer \(killed, or stopped\) since .+\.",
 }
 
@@ -41,7 +41,7 @@ def failing(folder, program, *cases, gpus=False):
 
 
 QUICK = ["stopped-between-1", "killed-collective-1", "stopped-start-0", "stuck-alone-1", "raised-between-1",
-         "stopped-arrival-1", "killed-end-1"]  # fmt: skip
+         "stopped-arrival-1", "killed-end-1", "busy-between-1", "paused-between-1"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,14 @@ def test_a_rank_that_never_arrives_is_named(said):
 def test_a_rank_that_lives_but_keeps_the_others_waiting_is_named(said):
     assert set(said["stuck-alone-1"]) == {0, 1, 2}
     for text in said["stuck-alone-1"].values():
-        assert text.startswith("no rank has gone on for 10 s: rank 1 is stuck since wrappers, collective 3.")
+        assert text.startswith(
+            "no rank has gone on for 10 s: rank 1 is stuck since wrappers, collective 3, in fail, line "
+        )
+
+
+@pytest.mark.parametrize("case", ["busy-between-1", "paused-between-1"])
+def test_a_rank_that_holds_pythons_lock_and_a_job_that_is_paused_go_on(said, case):
+    assert said[case] == dict.fromkeys(range(3), "ended without an error")
 
 
 def test_the_error_of_the_rank_that_fails_first_is_everybodys(said):
@@ -97,7 +104,7 @@ def test_on_gpus_a_rank_that_waits_in_nccl_ends_and_names_the_other(tmp_path):
     cases = ["killed-between-1", "stuck-between-1", "raised-between-1"]
     said = failing(tmp_path, "world", *cases, gpus=True)
     assert re.match(SILENT[1], said["killed-between-1"][0])
-    assert "rank 1 is stuck since wrappers, collective 1." in said["stuck-between-1"][0]
+    assert "rank 1 is stuck since wrappers, collective 1, in fail, line " in said["stuck-between-1"][0]
     assert said["raised-between-1"][1] == "rank 1 failed: ValueError: no such size."
     assert said["raised-between-1"][0].startswith("rank 1 failed: ValueError: no such size. Rank 0 ")
 

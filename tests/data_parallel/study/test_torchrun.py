@@ -5,12 +5,14 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from labs_helpers.data_parallel.study import records
+from labs_helpers.launch.patience import patience
 from labs_helpers.launch.process import ProcessFailed, run
 from labs_helpers.measure import results
 
@@ -22,6 +24,7 @@ import os, signal
 from labs_helpers.data_parallel.study import measure, __main__ as command
 def fails(task):
     if os.environ["RANK"] == "1":
+        open(__file__ + ".now", "w").close()
         {how}
     return measure.KINDS["wrappers"](task)
 measure.KINDS["buckets"] = fails
@@ -49,18 +52,19 @@ def test_two_nodes_by_rendezvous(tmp_path):
     assert sum(len(records.select(rows, kind)) for kind in rows["kind"].unique()) == len(rows)
 
 
-@pytest.mark.parametrize("how, named", [
-    ("os.kill(os.getpid(), signal.SIGKILL)", r"rank +: 1 \(local_rank: 1\)\s+exitcode +: -9"),
-    ("os.kill(os.getpid(), signal.SIGSTOP)", r"traceback : rank 1 does not answer \(.* stopped\) since buckets"),
-    ("signal.pause()", r"traceback : no rank has gone on for 10 s: rank 1 is stuck since buckets"),
-    ("raise ValueError('planted')", r"traceback : rank 1 failed: ValueError: planted"),
+@pytest.mark.parametrize("how, within_s, named", [
+    ("os.kill(os.getpid(), signal.SIGKILL)", 10, r"rank +: 1 \(local_rank: 1\)\s+exitcode +: -9"),
+    ("os.kill(os.getpid(), signal.SIGSTOP)", 10, r"traceback : rank 1 does not answer \(.* stopped\) since buckets"),
+    ("signal.pause()", 20, r"traceback : no rank has gone on for 10 s: rank 1 is stuck since buckets.*, in fails, "),
+    ("raise ValueError('planted')", 10, r"traceback : rank 1 failed: ValueError: planted"),
 ])  # fmt: skip
-def test_a_rank_that_fails_ends_the_others_and_is_named(how, named, tmp_path):
+def test_a_rank_that_fails_ends_the_others_and_is_named(how, within_s, named, tmp_path):
     program = tmp_path / "fails.py"
     program.write_text(FAILS.format(how=how))
     out = ["--out", str(tmp_path / "out.jsonl")]
     command = ["torchrun", "--nproc-per-node=3", str(program), *SMALL, "--timeout", "10", *out, "wrappers", "buckets"]
     with pytest.raises(ProcessFailed) as caught:
         run(command, timeout=120, env={**os.environ, **ENVIRON})
+    assert time.time() - (tmp_path / "fails.py.now").stat().st_mtime < within_s * patience()
     assert "did not end within" not in str(caught.value) and re.search(named, caught.value.output), caught.value.output
     assert subprocess.run(["pgrep", "-f", str(program)], capture_output=True, text=True).stdout == ""

@@ -1,0 +1,109 @@
+"""Attach the instruments to a program that knows nothing of them, through PyTorch's hooks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.tensor import DTensor
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from labs_helpers.clinic.causes import CAUSES, HEALTHY
+from labs_helpers.clinic.examine import Findings, contents, in_trace, together
+from labs_helpers.clinic.findings import MEANING
+from labs_helpers.clinic.rules import REFERENCE, diagnose
+from labs_helpers.launch import flight_recorder
+from labs_helpers.launch.stuck import stack_of
+from labs_helpers.measure.step_parts import passes_marked
+from labs_helpers.measure.trace import profiler, trace_of
+
+
+class Attached:
+    """Inside the block, examine steps after + 1 … after + steps of the program, and print a report on rank 0.
+
+    quiet: after so many seconds without a step, print where this rank stands, once.
+    """
+
+    def __init__(self, after: int, steps: int, quiet: float) -> None:
+        self.after, self.steps, self.quiet = after, steps, quiet
+        self.done, self.still = 0, 0
+        self.last, self.over = time.monotonic(), threading.Event()
+        self.before: list[int] = []
+        self.memory: list[int] = []
+        self.stack = ExitStack()  # what is open during the examination
+
+    def __enter__(self) -> Attached:
+        self.hook = register_optimizer_step_post_hook(self._after_step)
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.hook.remove()
+        self.over.set()
+        self.stack.close()
+        if self.done < self.after + 1 + self.steps and not any(error):
+            print(f"the program took {self.done} steps, {self.after + 1 + self.steps} are needed", file=sys.stderr)
+
+    def _after_step(self, optimizer: Any, *_: Any) -> None:
+        self.done, self.last = self.done + 1, time.monotonic()
+        number = (
+            self.done - self.after
+        )  # of the examined step; 0 ends the last one before, and 1 is the profiler's first
+        if number == 0:
+            self.stack.enter_context(passes_marked())
+            self.profiling = self.stack.enter_context(profiler(1, self.steps))
+        elif 1 <= number <= self.steps + 1:
+            now = contents(self._parameters(optimizer))
+            self.still += number > 1 and now == self.before
+            self.before = now
+            self.memory.append(torch.cuda.memory_allocated() if torch.cuda.is_available() else 0)
+            self.profiling.step()
+            if number == self.steps + 1:
+                self.stack.close()
+                self._report(trace_of(self.profiling).events)
+
+    @staticmethod
+    def _parameters(optimizer: Any) -> list[torch.Tensor]:
+        """Return the parameters that each rank holds as a whole."""
+        every = [p for group in optimizer.param_groups for p in group["params"]]
+        return [p for p in every if not isinstance(p, DTensor)]
+
+    def _report(self, events: list[Any]) -> None:
+        mine = in_trace(events, self.steps)
+        calls = [event for event in events if event["cat"] == "cpu_op" and event["name"].startswith("c10d::")]
+        mine |= {"collectives": len(calls) / self.steps, "steps without a change": self.still / self.steps}
+        if torch.cuda.is_available():
+            growth = (self.memory[-1] - self.memory[0]) / self.steps
+            mine["growth"] = growth / torch.cuda.max_memory_allocated()
+        every: list[Any] = [(mine, self.before)]
+        if dist.is_initialized():
+            every = [None] * dist.get_world_size()
+            dist.all_gather_object(every, (mine, self.before))
+        if not dist.is_initialized() or dist.get_rank() == 0:
+            by_rank, sums = map(list, zip(*every, strict=True))
+            print(report(together(by_rank, sums), self.after, self.steps), flush=True)
+
+    def _watch(self) -> None:
+        while not self.over.wait(1):
+            if time.monotonic() - self.last > self.quiet:
+                frame = sys._current_frames()[threading.main_thread().ident or 0]
+                rank, begun = os.environ.get("RANK", "0"), flight_recorder.recorded() if dist.is_initialized() else []
+                where = next(iter(stack_of(frame, __file__)), "outside your code")
+                last = f"; its last collective: {begun[-1]}" if begun else ""
+                print(f"rank {rank}: no step for {self.quiet:g} s; it is in {where}{last}", file=sys.stderr, flush=True)
+                return
+
+
+def report(found: Findings, after: int, steps: int) -> str:
+    """Return the findings in words, a line each, and the diagnosis of the reference rules."""
+    lines = [f"{name:>24} {found[name]:<12.4g} {meaning}" for name, meaning in MEANING.items() if name in found]
+    cause = diagnose(found, REFERENCE)
+    what, change = CAUSES[cause]
+    said = "none of the reference rules holds" if cause == HEALTHY else f"{cause}: {what}. To change: {change}"
+    return "\n".join([f"steps {after + 2} to {after + 1 + steps}", *lines, f"Diagnosis: {said}"])

@@ -1,0 +1,1 @@
+"""The clinic's jobs: one sick, or healthy, training program per file."""
