@@ -21,7 +21,7 @@ def test_a_topic_means_its_study_and_a_module_itself():
 
 @pytest.mark.parametrize("call", [lambda: start.module_of("gem"), lambda: start.module_of("")])
 def test_another_topic_is_told_which_there_are(call):
-    with pytest.raises(ValueError, match="attention, collectives, data_parallel, first_kernels.lab00, gemm"):
+    with pytest.raises(ValueError, match="attention, clinic, collectives, data_parallel, first_kernels.lab00, gemm"):
         call()
 
 

@@ -6,10 +6,10 @@ from labs_helpers.transformer.train import next_token_loss
 
 
 def cures():
-    """Return three methods of `Training`, (loss, log, average_gradients), each cured by a small change.
+    """Return three cured methods of `Training`: (loss, log, average_gradients).
 
-    Each method has to do what it is for, and no other method changes. The first two belong to two
-    different jobs, the third to a third.
+    Each needs a small change. It has to do what it is for, and no other method changes. The three
+    belong to three different jobs.
 
     loss(self, x, y): returns the loss, and appends the mean entropy of the predictions to the list
     self.entropies, a tensor of one element per step. It leaks memory; afterwards, a step leaves
