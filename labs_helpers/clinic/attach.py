@@ -25,9 +25,10 @@ from labs_helpers.measure.trace import profiler, trace_of
 
 
 class Attached:
-    """Inside the block, examine steps after + 1 … after + steps of the program, and print a report on rank 0.
+    """Inside the block, examine `steps` steps of the program, and print a report on rank 0.
 
-    quiet: after so many seconds without a step, print where this rank stands, once.
+    after: steps before the profiler starts; it discards one more. A step ends with an optimizer's step(). quiet: after
+    so many seconds without a step, print where this rank stands, once.
     """
 
     def __init__(self, after: int, steps: int, quiet: float) -> None:
@@ -48,13 +49,12 @@ class Attached:
         self.over.set()
         self.stack.close()
         if self.done < self.after + 1 + self.steps and not any(error):
-            print(f"the program took {self.done} steps, {self.after + 1 + self.steps} are needed", file=sys.stderr)
+            needed = self.after + 1 + self.steps
+            print(f"the program took {self.done} steps, {needed} are needed: try a smaller --after", file=sys.stderr)
 
     def _after_step(self, optimizer: Any, *_: Any) -> None:
         self.done, self.last = self.done + 1, time.monotonic()
-        number = (
-            self.done - self.after
-        )  # of the examined step; 0 ends the last one before, and 1 is the profiler's first
+        number = self.done - self.after  # 0: the profiler starts; 1: the step that it discards has ended
         if number == 0:
             self.stack.enter_context(passes_marked())
             self.profiling = self.stack.enter_context(profiler(1, self.steps))

@@ -38,13 +38,15 @@ def autopsy(
 ) -> dict[int, Report]:
     """Return the reports of a job's ranks after `steps` steps, or after they hang; a rank that died has none.
 
-    quiet: a rank hangs if it has begun no collective for so many seconds.
+    quiet: a rank hangs if it has begun no collective for so many seconds. Raises RanksFailed if a rank fails before it
+    can report, such as one that cannot start torch.distributed.
     """
     with scratch("autopsy-") as folder:
         try:
             run_on_ranks(_on_rank, ranks, str(folder), program, seed, steps, quiet, timeout=60)
-        except RanksFailed:
-            pass
+        except RanksFailed as failed:
+            if any(not (folder / str(rank)).exists() for rank in failed.errors):
+                raise
         return {rank: _read(file) for rank in range(ranks) if (file := folder / str(rank)).exists()}
 
 

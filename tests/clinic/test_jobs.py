@@ -1,5 +1,7 @@
 """Each job has the symptom that it claims, in counts that a busy machine does not change, and its cure ends it."""
 
+import sys
+
 import cloudpickle
 import pytest
 
@@ -9,10 +11,12 @@ from labs_helpers.clinic.findings import MEANING
 from labs_helpers.clinic.job import jobs
 from labs_helpers.clinic.records import known
 from labs_helpers.clinic.training import Training
+from labs_helpers.launch.failure import RanksFailed
 from tests import real_ranks
 from tests.clinic import clinic_cases
 
 cloudpickle.register_pickle_by_value(clinic_cases)
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SYMPTOMS = {  # job → (finding, whether it tells the sick job from the cured one)
     "item_every_step": ("waits", lambda sick, cured: sick > 20 and cured < 1),
@@ -83,6 +87,17 @@ def test_an_autopsy_names_who_waits_where_and_for_whom(seed):
     told = explain(reports, 2)
     assert f"rank {waiting}: waiting in average_gradients, line" in told
     assert f"rank {1 - waiting} never began gloo:all_reduce number 6, 459,392 elements" in told
+
+
+class CannotStart(Training):
+    def make_loader(self):
+        raise OSError("the data are not there")
+
+
+@pytest.mark.soak
+def test_a_job_that_cannot_start_is_no_dead_rank():
+    with pytest.raises(RanksFailed, match="the data are not there"):
+        autopsy(CannotStart, 1)
 
 
 def test_a_healthy_job_comes_to_its_end():

@@ -9,14 +9,13 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 
 LATER_RIGHT = 5  # of six
-ADVICE = "print the findings of this job beside those of the healthy one"
 
 
 @exercise("11/7", "rules that diagnose", points=25, minutes=35, reference=exercises.decision_rules)
 def decision_rules(student):
     rules = rules_of(student())
     for name in jobs():
-        records = [record for record in recorded() if record["job"] == name]
+        records = of_job(name)
         for record in records:
             found, cause = diagnose(record["findings"], rules), cause_of(record)
             if found != cause:
