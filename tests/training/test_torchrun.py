@@ -5,10 +5,10 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 
+from labs_helpers.clinic.failures import failure, reported
 from labs_helpers.communication import Mesh
 from labs_helpers.communication.practice import PracticeCommunication
 from labs_helpers.labs import ROOT
@@ -24,22 +24,6 @@ from labs_helpers.training.trainer import Trainer
 
 SMALL = "--data text --length 16 --width 32 --heads 4 --batch 8 --steps 4 --report 1".split()
 ENVIRON = {"PYTHONPATH": str(ROOT), "LABS_DEVICE": "cpu", "OMP_NUM_THREADS": "1", "RES_OPTIONS": "timeout:1 attempts:1"}
-FAILS = """
-import os, signal, sys
-from labs_helpers.training import __main__ as program
-from labs_helpers.training.trainer import Trainer
-train_step = Trainer.train_step
-def fails(self):
-    if self.step == 2 and os.environ["RANK"] == "1":
-        run = self.pipeline.run
-        def in_the_middle(*given):
-            open(__file__ + ".now", "w").close()
-            {how}
-        self.pipeline.run = in_the_middle
-    return train_step(self)
-Trainer.train_step = fails
-program.program.run(program.main)
-"""
 
 
 def torchrun(ranks, *arguments, timeout=100):
@@ -112,18 +96,17 @@ def test_another_layout_resumes_and_a_loss_that_is_no_number_is_told(tmp_path):
 
 @pytest.mark.soak
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc what is left")
-@pytest.mark.parametrize("how, within_s, named", [
-    ("os.kill(os.getpid(), signal.SIGKILL)", 10, r"rank +: 1 \(local_rank: 1\)\s+exitcode +: -9"),
-    ("os.kill(os.getpid(), signal.SIGSTOP)", 10, r"traceback : rank 1 does not answer \(.* stopped\) since step 3"),
-    ("signal.pause()", 20, r"traceback : no rank has gone on .*rank 1 is (stuck since|at) step 3.*, in in_the_middle,"),
-    ("raise ValueError('planted')", 10, r"traceback : rank 1 failed: ValueError: planted"),
+@pytest.mark.parametrize("way, within_s, named", [
+    ("killed", 10, r"rank +: 1 \(local_rank: 1\)\s+exitcode +: -9"),
+    ("stopped", 10, r"traceback : rank 1 does not answer \(.* stopped\) since step 3"),
+    ("stuck", 20, r"traceback : no rank has gone on .*rank 1 is (stuck since|at) step 3.*, in in_the_middle,"),
+    ("raises", 10, r"traceback : rank 1 failed: ValueError: planted"),
 ])  # fmt: skip
 @pytest.mark.parametrize("layout", [["--pp", 3], ["--dp", 3, "--zero", 1]], ids=["pp 3", "dp 3"])
-def test_a_rank_that_fails_in_a_step_ends_the_others_and_is_named(how, within_s, named, layout, tmp_path):
-    fails = tmp_path / "fails.py"
-    fails.write_text(FAILS.format(how=how))
-    with pytest.raises(ProcessFailed) as caught:
-        torchrun(3, fails, *layout, *SMALL, "--batch", 12, "--timeout", 10)
-    assert time.time() - (tmp_path / "fails.py.now").stat().st_mtime < within_s * patience()
-    assert "did not end within" not in str(caught.value) and re.search(named, caught.value.output), caught.value.output
-    assert subprocess.run(["pgrep", "-f", str(fails)], capture_output=True, text=True).stdout == ""
+def test_a_rank_that_fails_in_a_step_ends_the_others_and_is_named(way, within_s, named, layout, monkeypatch):
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    found = failure(way, list(map(str, layout)), ranks=3)
+    assert "rank 1" in reported(found["output"])
+    assert found["seconds"] < within_s * patience() and re.search(named, found["output"]), found["output"]
+    assert subprocess.run(["pgrep", "-f", "failing_rank"], capture_output=True, text=True).stdout == ""
