@@ -1,6 +1,8 @@
 """Let a rank of a training job fail in each way; record what the job says, and when its last process is gone.
 
-python -m labs_helpers.clinic.failures                 # two ranks: NCCL on two GPUs, else gloo
+    python -m labs_helpers.clinic.failures
+
+Two ranks train: with NCCL on two GPUs, else with gloo.
 """
 
 from __future__ import annotations
