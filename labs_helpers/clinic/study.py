@@ -35,7 +35,7 @@ def examined(names: Sequence[str], seed: int, timeout: float = 600) -> list[Reco
 
 def _on_rank(comm: Any, names: Sequence[str], seed: int) -> list[Record]:
     from labs_helpers.clinic.examine import examine
-    from labs_helpers.clinic.ranks import join
+    from labs_helpers.communication.torch_distributed import join
 
     group, every, records = join(comm), known(), []
     for name in names:

@@ -12,7 +12,7 @@ def examine(comm, names):
     import torch.distributed as dist
 
     from labs_helpers.clinic.examine import examine
-    from labs_helpers.clinic.ranks import join
+    from labs_helpers.communication.torch_distributed import join
     from labs_helpers.clinic.records import known
 
     group, found = join(comm), {}
