@@ -12,6 +12,7 @@ from torch.distributed.device_mesh import init_device_mesh
 
 from labs_helpers.communication.interface import Communication, Request
 from labs_helpers.launch.world import with_messages
+from labs_helpers.measure.machine import has_gpu
 
 # PyTorch 2.13 has new names for them.
 _all_gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
@@ -143,7 +144,7 @@ def join(comm: Any = None, on_gpus: bool | None = None) -> TorchCommunication:
 
         comm = MPI.COMM_WORLD
     if on_gpus is None:
-        on_gpus = torch.cuda.device_count() >= comm.Get_size()
+        on_gpus = has_gpu() and torch.cuda.device_count() >= comm.Get_size()
     if on_gpus:
         torch.cuda.set_device(comm.Get_rank())
     else:
