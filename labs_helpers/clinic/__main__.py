@@ -3,8 +3,9 @@
     torchrun --nproc-per-node 2 -m labs_helpers.clinic my_training.py --its --own arguments
     python -m labs_helpers.clinic --after 20 --steps 8 my_training.py
 
-The program need not be changed. A step ends where an optimizer's step() ends. After the report the program goes on; if
-no step ends for --quiet seconds, every rank prints where it stands and which collective it began last.
+The program need not be changed. A step lasts from one update of an optimizer to its next one. After the report the
+program goes on; if no optimizer updates for --quiet seconds, every rank prints where it stands and which collective it
+began last.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed.tensor import DTensor
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from labs_helpers.clinic.causes import CAUSES, HEALTHY
 from labs_helpers.clinic.examine import Findings, contents, in_trace, together
@@ -27,20 +27,22 @@ from labs_helpers.measure.trace import profiler, trace_of
 class Attached:
     """Inside the block, examine `steps` steps of the program, and print a report on rank 0.
 
-    after: steps before the profiler starts; it discards one more. A step ends with an optimizer's step(). quiet: after
-    so many seconds without a step, print where this rank stands, once.
+    after: steps before the profiler starts; it discards one more. A step lasts from one update of an optimizer to its
+    next one, whatever other optimizers update in between. quiet: after so many seconds without an update, print where
+    this rank stands, once.
     """
 
     def __init__(self, after: int, steps: int, quiet: float) -> None:
         self.after, self.steps, self.quiet = after, steps, quiet
         self.done, self.still = 0, 0
         self.last, self.over = time.monotonic(), threading.Event()
+        self.updated: list[Optimizer] = []  # in this step
         self.before: list[int] = []
         self.memory: list[int] = []
         self.stack = ExitStack()  # what is open during the examination
 
     def __enter__(self) -> Attached:
-        self.hook = register_optimizer_step_post_hook(self._after_step)
+        self.hook = register_optimizer_step_post_hook(self._after_update)
         threading.Thread(target=self._watch, daemon=True).start()
         return self
 
@@ -52,14 +54,22 @@ class Attached:
             needed = self.after + 1 + self.steps
             print(f"the program took {self.done} steps, {needed} are needed: try a smaller --after", file=sys.stderr)
 
-    def _after_step(self, optimizer: Any, *_: Any) -> None:
-        self.done, self.last = self.done + 1, time.monotonic()
+    def _after_update(self, optimizer: Optimizer, *_: Any) -> None:
+        self.last = time.monotonic()
+        if self.updated and optimizer not in self.updated:
+            self.updated.append(optimizer)
+        else:
+            self._after_step(self.updated or [optimizer])
+            self.updated = [optimizer]
+
+    def _after_step(self, optimizers: list[Optimizer]) -> None:
+        self.done += 1
         number = self.done - self.after  # 0: the profiler starts; 1: the step that it discards has ended
         if number == 0:
             self.stack.enter_context(passes_marked())
             self.profiling = self.stack.enter_context(profiler(1, self.steps))
         elif 1 <= number <= self.steps + 1:
-            now = contents(self._parameters(optimizer))
+            now = contents(self._parameters(optimizers))
             self.still += number > 1 and now == self.before
             self.before = now
             self.memory.append(torch.cuda.memory_allocated() if torch.cuda.is_available() else 0)
@@ -69,10 +79,10 @@ class Attached:
                 self._report(trace_of(self.profiling).events)
 
     @staticmethod
-    def _parameters(optimizer: Any) -> list[torch.Tensor]:
-        """Return the parameters that each rank holds as a whole."""
-        every = [p for group in optimizer.param_groups for p in group["params"]]
-        return [p for p in every if not isinstance(p, DTensor)]
+    def _parameters(optimizers: list[Optimizer]) -> list[torch.Tensor]:
+        """Return the parameters that each rank holds as a whole; several optimizers may share some."""
+        every = [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
+        return [p for p in dict.fromkeys(every) if not isinstance(p, DTensor)]
 
     def _report(self, events: list[Any]) -> None:
         mine = in_trace(events, self.steps)

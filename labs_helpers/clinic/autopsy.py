@@ -72,7 +72,7 @@ def _read(file: Path) -> Report:
 
 
 def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: int, quiet: float) -> None:
-    from labs_helpers.clinic.ranks import join
+    from labs_helpers.communication.torch_distributed import join
     from labs_helpers.launch import flight_recorder
 
     flight_recorder.switch_on()

@@ -40,7 +40,9 @@ def examine(program: type[Training], group: Communication, seed: int, compare: b
     said = io.StringIO()
     with redirect_stdout(said):
         job.run(STEPS)  # libraries set themselves up, and a factor of the loss finds its size
-        found = _traced(job) | _counted(job) | _remembered(job)
+        found: Findings = {}
+        for instrument in INSTRUMENTS.values():
+            found |= instrument(job)
     found["lines printed"] = said.getvalue().count("\n") / job.steps
     if compare:
         with redirect_stdout(said):
@@ -75,9 +77,9 @@ def _compared(program: type[Training], job: Training, ranks: TorchRanks) -> Find
 
 
 def _counted(job: Training) -> Findings:
-    """Count what STEPS steps send, compile, read and change."""
+    """Count what STEPS steps send, compute and read."""
     job.group.reset()
-    tokens, still, items = 0, 0, list[int]()
+    tokens, items = 0, list[int]()
     batches = job.batches
 
     def counting() -> Any:
@@ -88,20 +90,15 @@ def _counted(job: Training) -> Findings:
             yield batch
 
     job.batches = counting()
-    flops = FlopCounterMode(display=False)
-    for _ in range(STEPS):
-        before = contents(job.model.parameters())
-        with flops:
-            job.step()
-        still += before == contents(job.model.parameters())
+    with FlopCounterMode(display=False) as flops:
+        job.run(STEPS)
     job.batches = batches
     calls, payload = job.group.calls.total(), job.group.payload.total()
     return {
         "collectives": calls / STEPS,
         "bytes per collective": payload / calls if calls else 0.0,
         "tokens": tokens / STEPS,
-        "FLOPs": flops.get_total_flops(),
-        "steps without a change": still / STEPS,
+        "FLOPs": flops.get_total_flops() / STEPS,
         "items": items,
     }
 
@@ -163,6 +160,23 @@ def _remembered(job: Training) -> Findings:
 
 def _alive_at(points: dict[int, int], change: int) -> int:
     return points[max(at for at in points if at <= change)]
+
+
+def _checked(job: Training) -> Findings:
+    """Compare the parameters' checksums after each of STEPS steps."""
+    sums = [contents(job.model.parameters())]
+    for _ in range(STEPS):
+        job.step()
+        sums.append(contents(job.model.parameters()))
+    return {"steps without a change": sum(map(list.__eq__, sums, sums[1:])) / STEPS}
+
+
+INSTRUMENTS: dict[str, Callable[[Training], Findings]] = {
+    "trace": _traced,
+    "counters": _counted,
+    "memory": _remembered,
+    "checksums": _checked,
+}
 
 
 def contents(parameters: Iterable[Tensor]) -> list[int]:

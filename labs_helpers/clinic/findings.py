@@ -13,7 +13,7 @@ MEANING = {
     "without loading": "the fastest step on one batch that is always the same, relative to ms",
     "with twice the batch": "the fastest step with a batch twice as large, relative to ms",
     "tokens": "tokens per rank and step",
-    "FLOPs": "floating-point operations of the matrix products per rank, in four steps",
+    "FLOPs": "floating-point operations of the matrix products per rank and step",
     "spread of FLOPs": "those of the rank with most, relative to the rank with fewest",
     "work": "time of a rank's kernels per step, in us",
     "spread of work": "that of the rank with most, relative to the rank with least",

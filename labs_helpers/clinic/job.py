@@ -13,12 +13,19 @@ from labs_helpers.clinic.training import Training
 @dataclass(frozen=True)
 class Job:
     """cause: a key of `causes.CAUSES`. sick: the program. part: the attribute of `Training` that it replaces; '' for a
-    healthy job. other: the replacement that cures it, if the original does not."""
+    healthy job. other: the replacement that cures it, if the original does not.
+
+    What times on two cores show of it, if they do: slower: a sick step takes at least so many times as long per
+    sequence as a cured one. waits: a rank spends at least this share of a sick step in the all-reduce, but not of a
+    cured one.
+    """
 
     cause: str
     sick: type[Training]
     part: str = ""
     other: object = None
+    slower: float = 0.0
+    waits: float = 0.0
 
     @property
     def hangs(self) -> bool:

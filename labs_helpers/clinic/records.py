@@ -1,14 +1,19 @@
-"""The records of the clinic: the findings of each job, sick and cured, with several seeds."""
+"""The records of the clinic: the findings of each job, sick and cured, with several seeds; the instruments' costs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labs_helpers.clinic.causes import HEALTHY
+from labs_helpers.clinic.costs import NOTHING
 from labs_helpers.clinic.job import Job, jobs
+from labs_helpers.measure.records import select
 from labs_helpers.measure.study import Study
+
+if TYPE_CHECKING:
+    import pandas
 
 STUDY = Study("clinic", "python -m labs_helpers.clinic.study", machine="2-core-cpu")
 
@@ -16,7 +21,7 @@ STUDY = Study("clinic", "python -m labs_helpers.clinic.study", machine="2-core-c
 @cache
 def recorded() -> list[dict[str, Any]]:
     """Return the records that came with the course: job, state ('sick' or 'cured'), seed, findings."""
-    rows = STUDY.recorded()[STUDY.machine].to_dict("records")
+    rows = STUDY.recorded()[STUDY.machine].dropna(subset="job").to_dict("records")
     prefix = "findings."
     return [
         {name: row[name] for name in ("job", "state", "seed")}
@@ -29,6 +34,15 @@ def recorded() -> list[dict[str, Any]]:
         }
         for row in rows
     ]
+
+
+def recorded_costs() -> pandas.DataFrame:
+    """Return the times of the healthy job's steps while an instrument watches them, by its name.
+
+    `relative`: the median, relative to that of steps that nothing watches.
+    """
+    rows = select(STUDY.load(), "cost", ["instrument"]).set_index("instrument")
+    return rows.assign(relative=rows["step_ms"] / rows["step_ms"][NOTHING])
 
 
 def cause_of(record: Mapping[str, Any]) -> str:

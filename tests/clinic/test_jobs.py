@@ -38,7 +38,8 @@ SYMPTOMS = {  # job → (finding, whether it tells the sick job from the cured o
     "own_weights": ("replicas that differ", lambda sick, cured: sick == 15 and cured == 0),
     "evaluating_rank": ("spread of FLOPs", lambda sick, cured: sick > 2 and cured == 1),
 }
-OTHERWISE = {"healthy", "starved_loader", "deadlock", "dead_rank"}  # judged by time, in soak, or by an autopsy
+TIMED = [name for name, job in known().items() if job.slower or job.waits]
+OTHERWISE = {"healthy", "starved_loader", "deadlock", "dead_rank"}  # by its time alone, or by an autopsy
 
 
 def test_every_job_is_here():
@@ -68,6 +69,16 @@ def test_a_job_has_its_symptom_and_loses_it(name):
     sick, cured = (found[name, state][finding] for state in ("sick", "cured"))
     assert tells(sick, cured), (finding, sick, cured)
     assert not set(found[name, "sick"]) - set(MEANING)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", TIMED)
+def test_times_show_a_job_sick_and_its_cure_effective(name):
+    job = known()[name]
+    (slower, waits), _ = real_ranks.run(clinic_cases.timed, 2, name)
+    assert slower > job.slower
+    assert waits["sick"] > job.waits
+    assert not job.waits or waits["cured"] < job.waits
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
