@@ -8,6 +8,7 @@ CAUSES = {
     "printing": ("the program prints tensors in every step", "print numbers, now and then"),
     "tiny batch": ("the batch is too small for the device", "use a larger batch, with a learning rate that suits it"),
     "small messages": ("each gradient is sent on its own", "send them together, in buckets"),
+    "across nodes": ("the groups that send most lie across nodes", "order the mesh so that they lie inside nodes"),
     "straggler": ("one rank has more work than the others", "give all ranks the same work"),
     "leak": ("tensors of past steps stay alive", "detach what you keep"),
     "activations": ("the activations do not fit", "checkpoint them"),

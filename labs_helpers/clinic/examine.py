@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from statistics import mean
@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from labs_helpers.clinic.training import Training
 from labs_helpers.communication.interface import Communication
+from labs_helpers.communication.nodes import bytes_between_nodes, fewest_between_nodes, groups_of
 from labs_helpers.communication.silent import SilentCommunication
 from labs_helpers.data_parallel.study.held import plain_bytes
 from labs_helpers.measure.memory_timeline import memory_timeline
@@ -45,7 +46,8 @@ def examine(program: type[Training], group: Communication, seed: int, compare: b
     if compare:
         with redirect_stdout(said):
             found |= _compared(program, job, ranks)
-    return together(ranks.gather(found), ranks.gather(contents(job.model.parameters())))
+    sums = ranks.gather(contents(job.model.parameters()))
+    return together(ranks.gather(found), sums, ranks.gather(job.part))
 
 
 def _same(batch: Any) -> Any:
@@ -76,7 +78,8 @@ def _compared(program: type[Training], job: Training, ranks: TorchRanks) -> Find
 
 def _counted(job: Training) -> Findings:
     """Count what STEPS steps send, compile, read and change."""
-    job.group.reset()
+    for group in job.groups.values():
+        group.reset()
     tokens, still, items = 0, 0, list[int]()
     batches = job.batches
 
@@ -84,7 +87,8 @@ def _counted(job: Training) -> Findings:
         nonlocal tokens
         for batch in batches:
             tokens += batch[0].numel()
-            items.extend(_hash(sequence) for sequence in batch[0])
+            if job.part == 0:  # the ranks that share a model have to read the same data
+                items.extend(_hash(sequence) for sequence in batch[0])
             yield batch
 
     job.batches = counting()
@@ -95,14 +99,28 @@ def _counted(job: Training) -> Findings:
             job.step()
         still += before == contents(job.model.parameters())
     job.batches = batches
-    calls, payload = job.group.calls.total(), job.group.payload.total()
-    return {
+    calls, payload = job.groups["dp"].calls.total(), job.groups["dp"].payload.total()
+    return _between_nodes(job) | {
         "collectives": calls / STEPS,
         "bytes per collective": payload / calls if calls else 0.0,
         "tokens": tokens / STEPS,
         "FLOPs": flops.get_total_flops(),
         "steps without a change": still / STEPS,
         "items": items,
+    }
+
+
+def _between_nodes(job: Training) -> Findings:
+    """Return the bytes that the ranks of a mesh send between and inside nodes, if there are several nodes."""
+    if job.group.size <= job.ranks_per_node:
+        return {}
+    sizes = {axis: group.size for axis, group in job.groups.items()}
+    sent = {axis: group.bytes_sent / STEPS for axis, group in job.groups.items()}
+    between = sum(bytes_between_nodes(groups_of(sizes), sent, job.ranks_per_node).values())
+    return {
+        "bytes between nodes": between,
+        "bytes inside nodes": job.group.size * sum(sent.values()) - between,
+        "avoidable": 1 - fewest_between_nodes(sizes, sent, job.ranks_per_node) / between if between else 0.0,
     }
 
 
@@ -174,8 +192,12 @@ def _hash(x: Tensor) -> int:
     return crc32(x.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
 
 
-def together(by_rank: list[Findings], sums: list[list[int]]) -> Findings:
-    """Return one dictionary from those of all ranks: means, but of memory the fullest rank's. sums: of `contents`."""
+def together(by_rank: list[Findings], sums: list[list[int]], parts_of_model: Sequence[int] = ()) -> Findings:
+    """Return one dictionary from those of all ranks: means, but of memory the fullest rank's.
+
+    sums: of `contents`. parts_of_model: which part each rank holds; by default all ranks hold the same.
+    """
+    held = parts_of_model or [0] * len(sums)
     items = [set(found.pop("items", ())) for found in by_rank]
     parts = [found.pop("parts") for found in by_rank]
     found = {part: mean(of_rank[part] for of_rank in parts) for part in PARTS}
@@ -190,5 +212,7 @@ def together(by_rank: list[Findings], sums: list[list[int]]) -> Findings:
         found["shared data"] = 1 - len(set().union(*items)) / sum(map(len, items))
     return found | {
         "utilization": 1 - found["idle"] - found["data"],
-        "replicas that differ": sum(len(set(values)) > 1 for values in zip(*sums, strict=True)),
+        "replicas that differ": sum(
+            len(set(zip(held, values, strict=True))) > len(set(held)) for values in zip(*sums, strict=True)
+        ),
     }

@@ -43,6 +43,7 @@ REFERENCE = (
     Rule("printing", (("lines printed", ">", 0.8), ("waits", ">", 4))),
     Rule("waiting for values", (("waits", ">", 4),)),
     Rule("straggler", (("spread of FLOPs", ">", 1.5),)),
+    Rule("across nodes", (("avoidable", ">", 0.2),)),
     Rule("small messages", (("collectives", ">", 8), ("bytes per collective", "<", 1e6))),
     Rule("starved loader", (("data", ">", 0.2), ("without loading", "<", 0.8))),
     Rule("tiny batch", (("with twice the batch", "<", 1.35), ("headroom", ">", 0.5))),
