@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import torch
@@ -62,11 +62,14 @@ class Attached:
             now = contents(self._parameters(optimizer))
             self.still += number > 1 and now == self.before
             self.before = now
-            self.memory.append(torch.cuda.memory_allocated() if torch.cuda.is_available() else 0)
+            device = optimizer.param_groups[0]["params"][0].device
+            self.memory.append(torch.cuda.memory_allocated(device) if device.type == "cuda" else 0)
             self.profiling.step()
             if number == self.steps + 1:
                 self.stack.close()
-                self._report(trace_of(self.profiling).events)
+                # NCCL gathers from the current GPU, and the program may never have called set_device.
+                with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+                    self._report(trace_of(self.profiling).events)
 
     @staticmethod
     def _parameters(optimizer: Any) -> list[torch.Tensor]:
@@ -78,7 +81,7 @@ class Attached:
         mine = in_trace(events, self.steps)
         calls = [event for event in events if event["cat"] == "cpu_op" and event["name"].startswith("c10d::")]
         mine |= {"collectives": len(calls) / self.steps, "steps without a change": self.still / self.steps}
-        if torch.cuda.is_available():
+        if self.memory[-1]:
             growth = (self.memory[-1] - self.memory[0]) / self.steps
             mine["growth"] = growth / torch.cuda.max_memory_allocated()
         every: list[Any] = [(mine, self.before)]

@@ -12,6 +12,7 @@ CAUSES = {
     "straggler": ("one rank has more work than the others", "give all ranks the same work"),
     "leak": ("tensors of past steps stay alive", "detach what you keep"),
     "activations": ("the activations do not fit", "checkpoint them"),
+    "fragmentation": ("memory is free, but in holes too small", "pad to few shapes; let the segments be expandable"),
     "overflow": ("gradients overflow in every step", "let the factor of the loss become smaller"),
     "recompilation": ("a compiled part sees a new shape in every step", "pad to few shapes, or compile a dynamic one"),
     "diverging replicas": ("the replicas are not equal", "average all gradients; start from the same weights"),

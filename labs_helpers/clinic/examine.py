@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
@@ -167,7 +168,7 @@ def _remembered(job: Training) -> Findings:
             job.step()
             mark(str(number))
 
-    _, timeline = memory_timeline(steps, before=sum(held.values()), device=job.device.type)
+    _, timeline = memory_timeline(steps, before=sum(held.values()), points=sys.maxsize, device=job.device.type)
     at = dict(timeline["points"])
     alive = [_alive_at(at, change) for change, _ in timeline["marks"]]
     growth = (alive[-1] - alive[0]) / (len(alive) - 1)
@@ -204,7 +205,8 @@ def together(by_rank: list[Findings], sums: list[list[int]], parts_of_model: Seq
     found |= {name: mean(of_rank[name] for of_rank in by_rank) for name in by_rank[0]}
     for name in {"FLOPs", "work"} & set(found):
         values = [of_rank[name] for of_rank in by_rank]
-        found[f"spread of {name}"] = max(values) / min(values)
+        if min(values):  # a profiler that may not see a GPU's kernels finds no work
+            found[f"spread of {name}"] = max(values) / min(values)
     for name, worst in (("peak bytes", max), ("headroom", min)):
         if name in found:
             found[name] = worst(of_rank[name] for of_rank in by_rank)

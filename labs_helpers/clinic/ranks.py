@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from labs_helpers.communication.torch_distributed import TorchCommunication, start
+from labs_helpers.measure.machine import has_gpu
+
+
+def on_gpus(ranks: int) -> bool:
+    """Return whether so many ranks each have a GPU on this machine; otherwise all of them run on its CPU."""
+    import torch
+
+    return has_gpu() and torch.cuda.device_count() >= ranks
 
 
 def join(comm: Any) -> TorchCommunication:
@@ -12,10 +20,12 @@ def join(comm: Any) -> TorchCommunication:
     import torch
     import torch.distributed as dist
 
-    on_gpus = torch.cuda.device_count() >= comm.size
-    if on_gpus:
+    gpus = on_gpus(comm.size)
+    if gpus:
         torch.cuda.set_device(comm.rank)
     else:
         torch.set_num_threads(1)  # the ranks share the cores
-    start(comm, "nccl" if on_gpus else "gloo")
+    start(comm, "nccl" if gpus else "gloo")
+    if gpus:
+        dist.barrier()  # NCCL connects the ranks at their first collective, which takes seconds
     return TorchCommunication(dist.group.WORLD)

@@ -39,6 +39,7 @@ REFERENCE = (
     Rule("same data", (("shared data", ">", 0.2),)),
     Rule("leak", (("growth", ">", 0.005),)),
     Rule("activations", (("headroom", "<", 0), ("activations", ">", 0.5))),
+    Rule("fragmentation", (("refused requests", ">", 0), ("headroom", ">", 0.1))),
     Rule("recompilation", (("compilations", ">", 0.2),)),
     Rule("printing", (("lines printed", ">", 0.8), ("waits", ">", 4))),
     Rule("waiting for values", (("waits", ">", 4),)),
