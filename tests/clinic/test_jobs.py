@@ -39,7 +39,8 @@ SYMPTOMS = {  # job → (finding, whether it tells the sick job from the cured o
     "own_weights": ("replicas that differ", lambda sick, cured: sick == 15 and cured == 0),
     "evaluating_rank": ("spread of FLOPs", lambda sick, cured: sick > 2 and cured == 1),
 }
-OTHERWISE = {"healthy", "starved_loader", "deadlock", "dead_rank"}  # judged by time, in soak, or by an autopsy
+# Judged by time, in soak, by an autopsy, or on a GPU.
+OTHERWISE = {"healthy", "starved_loader", "deadlock", "dead_rank", "fragmentation"}
 
 
 def test_every_job_is_here():

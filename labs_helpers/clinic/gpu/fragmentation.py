@@ -3,18 +3,18 @@
 from labs_helpers.clinic.job import Job
 from labs_helpers.clinic.training import Training
 
-LONGER = 21  # a step's sequences are up to 20 tokens longer than the last one's
+MOST = 20  # tokens by which a step's sequences are longer than the last one's
 
 
 class Fragmentation(Training):
-    """One rank, whose memory would hold a third more than its longest batch; the cure pads all batches to one length."""
+    """One rank, whose memory could hold a larger batch than its longest. The cure pads all batches to one length."""
 
     ranks = 1
     batch = 3 * Training.room * Training.batch // 4
 
     def loss(self, x, y):
         last = getattr(self, "tokens", x.shape[1] // 2)
-        self.tokens = min(x.shape[1], last + self.random.randrange(LONGER))
+        self.tokens = min(x.shape[1], last + self.random.randrange(MOST + 1))
         return super().loss(x[:, : self.tokens], y[:, : self.tokens])
 
 
