@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import torch
@@ -65,18 +65,22 @@ class Attached:
     def _after_step(self, optimizers: list[Optimizer]) -> None:
         self.done += 1
         number = self.done - self.after  # 0: the profiler starts; 1: the step that it discards has ended
+        device = optimizer.param_groups[0]["params"][0].device
         if number == 0:
+            self.refused = _refused(device)
             self.stack.enter_context(passes_marked())
             self.profiling = self.stack.enter_context(profiler(1, self.steps))
         elif 1 <= number <= self.steps + 1:
             now = contents(self._parameters(optimizers))
             self.still += number > 1 and now == self.before
             self.before = now
-            self.memory.append(torch.cuda.memory_allocated() if torch.cuda.is_available() else 0)
+            self.memory.append(torch.cuda.memory_allocated(device) if device.type == "cuda" else 0)
             self.profiling.step()
             if number == self.steps + 1:
                 self.stack.close()
-                self._report(trace_of(self.profiling).events)
+                # NCCL gathers from the current GPU, and the program may never have called set_device.
+                with torch.cuda.device(device) if device.type == "cuda" else nullcontext():
+                    self._report(trace_of(self.profiling).events, device)
 
     @staticmethod
     def _parameters(optimizers: list[Optimizer]) -> list[torch.Tensor]:
@@ -84,13 +88,14 @@ class Attached:
         every = [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
         return [p for p in dict.fromkeys(every) if not isinstance(p, DTensor)]
 
-    def _report(self, events: list[Any]) -> None:
+    def _report(self, events: list[Any], device: torch.device) -> None:
         mine = in_trace(events, self.steps)
         calls = [event for event in events if event["cat"] == "cpu_op" and event["name"].startswith("c10d::")]
         mine |= {"collectives": len(calls) / self.steps, "steps without a change": self.still / self.steps}
-        if torch.cuda.is_available():
-            growth = (self.memory[-1] - self.memory[0]) / self.steps
-            mine["growth"] = growth / torch.cuda.max_memory_allocated()
+        if self.memory[-1]:
+            growth, peak = (self.memory[-1] - self.memory[0]) / self.steps, torch.cuda.max_memory_allocated()
+            mine |= {"growth": growth / peak, "refused requests": _refused(device) - self.refused}
+            mine["headroom"] = 1 - peak / torch.cuda.mem_get_info()[1]
         every: list[Any] = [(mine, self.before)]
         if dist.is_initialized():
             every = [None] * dist.get_world_size()
@@ -108,6 +113,11 @@ class Attached:
                 last = f"; its last collective: {begun[-1]}" if begun else ""
                 print(f"rank {rank}: no step for {self.quiet:g} s; it is in {where}{last}", file=sys.stderr, flush=True)
                 return
+
+
+def _refused(device: torch.device) -> int:
+    """Return how often CUDA's caching allocator had to return segments before the device gave it another."""
+    return int(torch.cuda.memory_stats(device)["num_alloc_retries"]) if device.type == "cuda" else 0
 
 
 def report(found: Findings, after: int, steps: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -89,6 +90,7 @@ def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: 
         part.write_text(json.dumps(told))
         part.rename(file)
 
+    _call_at_signal(signal.SIGTERM, report)  # by which mpirun ends the other ranks when one has died
     over = threading.Event()
     threading.Thread(target=_watch, args=(over, quiet, lambda: sum(group.calls.values()), report), daemon=True).start()
     try:
@@ -101,6 +103,23 @@ def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: 
     comm.Barrier()  # as before a checkpoint, by other means than the group's
     report()
     over.set()
+
+
+def _call_at_signal(number: signal.Signals, function: Callable[[], None]) -> None:
+    """Call a function at a signal, and end this process, even if the main thread waits for a GPU: a handler would run
+    only after that."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing)
+    signal.signal(number, lambda *_: None)
+
+    def wait() -> None:
+        while os.read(reading, 1) != bytes([number]):
+            pass
+        function()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _watch(over: threading.Event, quiet: float, count: Callable[[], int], report: Callable[[], None]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from statistics import mean
@@ -18,6 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from labs_helpers.clinic.training import Training
 from labs_helpers.communication.interface import Communication
+from labs_helpers.communication.nodes import bytes_between_nodes, fewest_between_nodes, groups_of
 from labs_helpers.communication.silent import SilentCommunication
 from labs_helpers.data_parallel.study.held import plain_bytes
 from labs_helpers.measure.memory_timeline import memory_timeline
@@ -47,7 +49,8 @@ def examine(program: type[Training], group: Communication, seed: int, compare: b
     if compare:
         with redirect_stdout(said):
             found |= _compared(program, job, ranks)
-    return together(ranks.gather(found), ranks.gather(contents(job.model.parameters())))
+    sums = ranks.gather(contents(job.model.parameters()))
+    return together(ranks.gather(found), sums, ranks.gather(job.part))
 
 
 def _same(batch: Any) -> Any:
@@ -78,7 +81,8 @@ def _compared(program: type[Training], job: Training, ranks: TorchRanks) -> Find
 
 def _counted(job: Training) -> Findings:
     """Count what STEPS steps send, compute and read."""
-    job.group.reset()
+    for group in job.groups.values():
+        group.reset()
     tokens, items = 0, list[int]()
     batches = job.batches
 
@@ -86,20 +90,35 @@ def _counted(job: Training) -> Findings:
         nonlocal tokens
         for batch in batches:
             tokens += batch[0].numel()
-            items.extend(_hash(sequence) for sequence in batch[0])
+            if job.part == 0:  # the ranks that share a model have to read the same data
+                items.extend(_hash(sequence) for sequence in batch[0])
             yield batch
 
     job.batches = counting()
     with FlopCounterMode(display=False) as flops:
         job.run(STEPS)
     job.batches = batches
-    calls, payload = job.group.calls.total(), job.group.payload.total()
-    return {
+    calls, payload = job.groups["dp"].calls.total(), job.groups["dp"].payload.total()
+    return _between_nodes(job) | {
         "collectives": calls / STEPS,
         "bytes per collective": payload / calls if calls else 0.0,
         "tokens": tokens / STEPS,
         "FLOPs": flops.get_total_flops() / STEPS,
         "items": items,
+    }
+
+
+def _between_nodes(job: Training) -> Findings:
+    """Return the bytes that the ranks of a mesh send between and inside nodes, if there are several nodes."""
+    if job.group.size <= job.ranks_per_node:
+        return {}
+    sizes = {axis: group.size for axis, group in job.groups.items()}
+    sent = {axis: group.bytes_sent / STEPS for axis, group in job.groups.items()}
+    between = sum(bytes_between_nodes(groups_of(sizes), sent, job.ranks_per_node).values())
+    return {
+        "bytes between nodes": between,
+        "bytes inside nodes": job.group.size * sum(sent.values()) - between,
+        "avoidable": 1 - fewest_between_nodes(sizes, sent, job.ranks_per_node) / between if between else 0.0,
     }
 
 
@@ -146,7 +165,7 @@ def _remembered(job: Training) -> Findings:
             job.step()
             mark(str(number))
 
-    _, timeline = memory_timeline(steps, before=sum(held.values()), device=job.device.type)
+    _, timeline = memory_timeline(steps, before=sum(held.values()), points=sys.maxsize, device=job.device.type)
     at = dict(timeline["points"])
     alive = [_alive_at(at, change) for change, _ in timeline["marks"]]
     growth = (alive[-1] - alive[0]) / (len(alive) - 1)
@@ -188,15 +207,20 @@ def _hash(x: Tensor) -> int:
     return crc32(x.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
 
 
-def together(by_rank: list[Findings], sums: list[list[int]]) -> Findings:
-    """Return one dictionary from those of all ranks: means, but of memory the fullest rank's. sums: of `contents`."""
+def together(by_rank: list[Findings], sums: list[list[int]], parts_of_model: Sequence[int] = ()) -> Findings:
+    """Return one dictionary from those of all ranks: means, but of memory the fullest rank's.
+
+    sums: of `contents`. parts_of_model: which part each rank holds; by default all ranks hold the same.
+    """
+    held = parts_of_model or [0] * len(sums)
     items = [set(found.pop("items", ())) for found in by_rank]
     parts = [found.pop("parts") for found in by_rank]
     found = {part: mean(of_rank[part] for of_rank in parts) for part in PARTS}
     found |= {name: mean(of_rank[name] for of_rank in by_rank) for name in by_rank[0]}
     for name in {"FLOPs", "work"} & set(found):
         values = [of_rank[name] for of_rank in by_rank]
-        found[f"spread of {name}"] = max(values) / min(values)
+        if min(values):  # a profiler that may not see a GPU's kernels finds no work
+            found[f"spread of {name}"] = max(values) / min(values)
     for name, worst in (("peak bytes", max), ("headroom", min)):
         if name in found:
             found[name] = worst(of_rank[name] for of_rank in by_rank)
@@ -204,5 +228,7 @@ def together(by_rank: list[Findings], sums: list[list[int]]) -> Findings:
         found["shared data"] = 1 - len(set().union(*items)) / sum(map(len, items))
     return found | {
         "utilization": 1 - found["idle"] - found["data"],
-        "replicas that differ": sum(len(set(values)) > 1 for values in zip(*sums, strict=True)),
+        "replicas that differ": sum(
+            len(set(zip(held, values, strict=True))) > len(set(held)) for values in zip(*sums, strict=True)
+        ),
     }

@@ -32,6 +32,11 @@ class Job:
         """Whether the job does not come to its end, so that only an autopsy shows what it has."""
         return self.cause in ("deadlock", "dead rank")
 
+    @property
+    def needs_gpu(self) -> bool:
+        """Whether only CUDA's caching allocator shows what the job has."""
+        return self.cause == "fragmentation"
+
     @cached_property
     def cured(self) -> type[Training]:
         """The same program with the cure: the one replaced attribute is put back."""
@@ -41,7 +46,7 @@ class Job:
 
 
 def jobs(folder: str = "jobs") -> dict[str, Job]:
-    """Return name → job of each file in a folder of this package: 'jobs', or 'later'."""
+    """Return name → job of each file in a folder of this package: 'jobs', 'later', or 'gpu'."""
     package = import_module(f"labs_helpers.clinic.{folder}")
     names = sorted(module.name for module in iter_modules(package.__path__))
     return {name: import_module(f"{package.__name__}.{name}").JOB for name in names}

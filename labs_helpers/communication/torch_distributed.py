@@ -133,6 +133,11 @@ def start(comm: Any, backend: str, host: str = "127.0.0.1") -> None:
     dist.init_process_group(backend, store=store, rank=rank, world_size=size)
 
 
+def gpu_per_rank(ranks: int) -> bool:
+    """Return whether so many ranks each have a GPU on this machine; otherwise all of them run on its CPU."""
+    return has_gpu() and torch.cuda.device_count() >= ranks
+
+
 def join(comm: Any = None, on_gpus: bool | None = None) -> TorchCommunication:
     """Start torch.distributed on the ranks of an MPI communicator, by default all; return the group of all ranks.
 
@@ -144,11 +149,13 @@ def join(comm: Any = None, on_gpus: bool | None = None) -> TorchCommunication:
 
         comm = MPI.COMM_WORLD
     if on_gpus is None:
-        on_gpus = has_gpu() and torch.cuda.device_count() >= comm.Get_size()
+        on_gpus = gpu_per_rank(comm.Get_size())
     if on_gpus:
         torch.cuda.set_device(comm.Get_rank())
     else:
         torch.set_num_threads(1)  # the ranks share the cores
     if not dist.is_initialized():
         start(comm, "nccl" if on_gpus else "gloo")
+        if on_gpus:
+            dist.barrier()  # NCCL connects the ranks at their first collective, which takes seconds
     return TorchCommunication(dist.group.WORLD)

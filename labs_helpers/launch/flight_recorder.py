@@ -49,14 +49,15 @@ def recorded() -> list[Collective]:
     """Return the collectives that this rank has begun, in order; messages between two ranks are left out."""
     from torch._C import _distributed_c10d
 
-    c10d: Any = _distributed_c10d
-    dump = getattr(c10d, "_dump_fr_trace", None) or c10d._dump_nccl_trace
+    # NCCL keeps a recorder of its own, which a PyTorch without CUDA lacks; the other one is that of all other backends.
+    dumps = [getattr(_distributed_c10d, name, None) for name in ("_dump_nccl_trace", "_dump_fr_trace")]
     return [
         Collective(
             entry["process_group"][0], entry["collective_seq_id"], entry["profiling_name"],
             tuple(map(tuple, entry["input_sizes"])), _place(entry.get("frames", ())),
         )
-        for entry in pickle.loads(dump())["entries"]
+        for dump in dumps if dump
+        for entry in pickle.loads(dump()).get("entries", ())
         if not entry["is_p2p"]
     ]  # fmt: skip
 

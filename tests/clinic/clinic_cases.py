@@ -1,4 +1,4 @@
-"""The functions that test_jobs.py runs on two ranks. Pickled by value."""
+"""The functions that the tests run on ranks. Pickled by value."""
 
 import sys
 
@@ -58,3 +58,34 @@ def timed(comm, name):
     by_rank = ranks.gather(waits)
     dist.destroy_process_group()
     return ratio * job.cured.batch / job.sick.batch, {state: max(one[state] for one in by_rank) for state in running}
+
+
+def losses(comm, program):
+    """Return the losses that a rank logs in eight steps."""
+    import torch.distributed as dist
+
+    from labs_helpers.communication.torch_distributed import join
+
+    job = program(join(comm), seed=7)
+    job.run(8)
+    dist.destroy_process_group()
+    return job.logged
+
+
+def fastest_steps(programs):
+    """Return the seconds of each program's fastest step of five, taken in turns; torch.distributed is initialized."""
+    from time import perf_counter
+
+    import torch.distributed as dist
+
+    from labs_helpers.communication.torch_distributed import TorchCommunication
+
+    started = [program(TorchCommunication(dist.group.WORLD), seed=7) for program in programs]
+    times = [[] for _ in programs]
+    for _ in range(5):
+        for taken, job in zip(times, started, strict=True):
+            dist.barrier()
+            start = perf_counter()
+            job.step()
+            taken.append(perf_counter() - start)
+    return [min(taken) for taken in times]

@@ -1,8 +1,10 @@
 """The flight recorder's entries in words, and what does not fit between ranks."""
 
+import pickle
+
 import pytest
 
-from labs_helpers.launch.flight_recorder import Collective, as_text, compare, from_text
+from labs_helpers.launch.flight_recorder import Collective, as_text, compare, from_text, recorded
 
 
 def begun(*names, group="0"):
@@ -38,6 +40,29 @@ def test_each_group_counts_for_itself():
 
 def test_entries_survive_as_text():
     assert from_text(as_text(begun(SUM, BARRIER))) == begun(SUM, BARRIER)
+
+
+def entry(name, group="0", number=1, is_p2p=False):
+    frames = [{"name": "step", "line": 3, "filename": "/home/me/train.py"}]
+    return {
+        "process_group": (group, "default"), "collective_seq_id": number, "profiling_name": name, "is_p2p": is_p2p,
+        "input_sizes": [[1000]], "frames": frames,
+    }  # fmt: skip
+
+
+def test_the_recorder_of_nccl_is_read_beside_that_of_other_backends(monkeypatch):
+    from torch._C import _distributed_c10d
+
+    told = {"_dump_nccl_trace": [entry("nccl:all_reduce"), entry("nccl:send", is_p2p=True)]}
+    told["_dump_fr_trace"] = [entry("gloo:barrier", group="1")]
+    for name, entries in told.items():
+        dumped = pickle.dumps({"version": "2.10", "entries": entries})
+        monkeypatch.setattr(_distributed_c10d, name, lambda dumped=dumped: dumped, raising=False)
+    place = "step, line 3 of train.py"
+    gloo = Collective("1", 1, "gloo:barrier", ((1000,),), place)
+    assert recorded() == [Collective("0", 1, "nccl:all_reduce", ((1000,),), place), gloo]
+    monkeypatch.delattr(_distributed_c10d, "_dump_nccl_trace")
+    assert recorded() == [gloo]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from labs_helpers.clinic.causes import HEALTHY
 from labs_helpers.draw import figures
 from labs_helpers.draw.lanes import Span, draw_lanes, finish_rows
-from labs_helpers.draw.roles import color, text_on
+from labs_helpers.draw.roles import RULE, color, text_on
 
 PARTS = {
     "data": "waiting", "forward": "forward", "backward": "backward", "communication": "communication",
@@ -85,4 +85,20 @@ def draw_diagnoses(rows: Sequence[tuple[str, str, Mapping[str, str]]], title: st
     ax.grid(False)
     ax.spines["bottom"].set_visible(False)
     figures.legend_below(fig, {"right": "reference", "wrong": "wrong", "— means healthy": ""})
+    return fig
+
+
+def draw_segments(refused: Mapping[str, Any], title: str) -> Figure:
+    """Draw the segments of CUDA's caching allocator at a request that fits into no hole, one row per segment, and the
+    request above them. refused: of `measure.segments.first_refusal`."""
+    segments, request = refused["segments"], refused["request"]
+    fig, ax = figures.new(title, 9.0, 5.4)
+    ax.barh(-4, request, height=5, color=color("wrong"))
+    ax.text(request, -4, " the request", va="center_baseline", fontsize=7.5)
+    for y, (size, blocks) in enumerate(segments):
+        ax.barh(y, size, height=1, facecolor=color("cell"), edgecolor=RULE, linewidth=0.4)
+        ax.broken_barh(blocks, (y - 0.5, 1), facecolor=color("activations"))
+    ax.set(ylabel=f"{len(segments)} segments, the smallest first", ylim=(len(segments), -8), yticks=[], xlabel="bytes")
+    figures.set_unit(ax.xaxis, "B")
+    figures.legend_below(fig, {"blocks of tensors": "activations", "free": "cell", "fits nowhere": "wrong"})
     return fig

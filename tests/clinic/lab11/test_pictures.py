@@ -27,6 +27,17 @@ def test_memory_is_drawn_in_steps():
     assert list(ax.lines[0].get_xdata()) == [0.0, 0.5, 1.0, 2.0]
 
 
+def test_segments_and_their_blocks_lie_below_the_request():
+    refused = {"request": 30, "segments": [[20, []], [40, [[0, 10], [25, 15]]]]}
+    (ax,) = pictures.draw_segments(refused, "T").axes
+    request, *segments = ax.patches
+    assert (request.get_width(), [bar.get_width() for bar in segments]) == (30, [20, 40])
+    assert request.get_y() < segments[0].get_y() < segments[1].get_y()
+    (blocks,) = (bars for bars in ax.collections if bars.get_paths())
+    assert [path.get_extents().intervalx.tolist() for path in blocks.get_paths()] == [[0, 10], [25, 40]]
+    assert {text.get_text() for text in ax.texts} == {" the request"} and ax.get_ylabel().startswith("2 segments")
+
+
 def test_diagnoses_are_written_and_colored():
     rows = [
         ("a", "leak", {"guide": "healthy", "yours": "leak"}),
