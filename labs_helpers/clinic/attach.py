@@ -65,7 +65,7 @@ class Attached:
     def _after_step(self, optimizers: list[Optimizer]) -> None:
         self.done += 1
         number = self.done - self.after  # 0: the profiler starts; 1: the step that it discards has ended
-        device = optimizer.param_groups[0]["params"][0].device
+        device = optimizers[0].param_groups[0]["params"][0].device
         if number == 0:
             self.refused = _refused(device)
             self.stack.enter_context(passes_marked())

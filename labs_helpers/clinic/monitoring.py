@@ -20,7 +20,7 @@ METRICS = (
     Metric("wait for the loader", "above 5% of a step", "the loader falls behind: storage, or too few workers"),
     Metric("memory headroom", "below 5%, or falling for 100 steps", "memory runs out in N steps: find what grows"),
     Metric(
-        "allocator's retries", "above 0", "memory is nearly full, or scattered: compare reserved and allocated bytes"
+        "allocator's retries", "above 0", "memory is nearly full, or scattered: compare reserved with allocated"
     ),
     Metric("gradient norm", "not finite, or above 10 times its median", "step S: overflow, or a bad batch on rank R"),
     Metric("steps without an update", "above 5 in a row", "all updates are skipped: the loss scale cannot fall"),
