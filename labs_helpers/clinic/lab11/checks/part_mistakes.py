@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from labs_helpers.measure.step_parts import merged, without
 
@@ -58,6 +59,13 @@ LISTS: tuple[tuple[str, Listed], ...] = (
 
 TWICE = "overlaps are subtracted one by one; a moment in two of them is subtracted twice"
 ROUNDED = "the ms are rounded; return them as they are"
+WHOLE = "only whole ms are counted, but spans begin and end between them"
+EDGES = "pieces at the edge of a span are missing: it contains a piece that begins or ends where it does; use <="
+MISSED: tuple[Callable[[Span, Span], bool], ...] = (  # (piece, span) → whether < in place of <= misses the piece
+    lambda piece, span: piece[0] == span[0],
+    lambda piece, span: piece[1] == span[1],
+    lambda piece, span: piece[0] == span[0] or piece[1] == span[1],
+)
 
 
 def total(spans: Sequence[Span]) -> float:
@@ -97,6 +105,18 @@ def _pairwise(spans: Spans, length: float, part: str, *others: str) -> float:
     return sum(max(0.0, min(one[1], span[1]) - max(one[0], span[0])) for one, span in pairs)
 
 
+def _by_pieces(own: Sequence[Span], spans: Spans, length: float, missed: Callable[[Span, Span], bool]) -> float:
+    """Return the ms of the pieces between all beginnings and ends that one of a part's own spans contains."""
+    moments = {0.0, length, *(min(moment, length) for listed in spans.values() for span in listed for moment in span)}
+    return total(
+        [
+            piece
+            for piece in pairwise(sorted(moments))
+            if any(start <= piece[0] and piece[1] <= stop and not missed(piece, (start, stop)) for start, stop in own)
+        ]
+    )
+
+
 def right(spans: Spans, length: float) -> dict[str, float]:
     computing = _of(spans, length, *COMPUTING)
     ms = {part: total(_of(spans, length, part)) for part in COMPUTING}
@@ -119,6 +139,9 @@ def computing(part: str) -> Callable[[Spans, float], Mistakes]:
         yield "where another part overlaps with a computing part, the moment belongs to the computing part", ms
         yield "this is the part's share of the step, not its ms", total(_of(spans, length, part)) / length
         yield ROUNDED, round(total(_of(spans, length, part)))
+        yield WHOLE, float(sum(any(start <= ms < stop for start, stop in own) for ms in range(int(length))))
+        for missed in MISSED:
+            yield EDGES, _by_pieces(own, spans, length, missed)
 
     return mistakes
 
