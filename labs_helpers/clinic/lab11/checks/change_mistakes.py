@@ -166,6 +166,8 @@ SEARCHES = [  # which may find no set, though one reaches the goal
     (SINGLE, _setting(sizes=lambda count: range(1, min(2, count + 1)))),
     ("single changes and pairs are tried; the smallest set may be larger",
      _setting(sizes=lambda count: range(min(3, count + 1)))),
+    ("sets of all changes but one are never tried",
+     _setting(sizes=lambda count: range(count - 1))),
     (EXACTLY, _setting(reaches=lambda ms, goal: ms < goal)),
     (EMPTY, _setting(sizes=lambda count: range(1, count + 1))),
     (ADDED, _summed),

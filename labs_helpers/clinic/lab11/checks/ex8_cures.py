@@ -34,6 +34,7 @@ PER_GRADIENT = "it starts a collective per gradient: start_mean takes all of the
 ALL_OF_THEM = "this gradient does not change, unlike others: pass all of them"
 NOT_WRITTEN = "the gradient itself does not change: write the mean into it"
 NOT_WAITED = "the request has to be waited for, or the optimizer may use gradients that are not there yet"
+EMPTY = ((r"non-empty TensorList", "self.pending is empty then: it keeps the losses until the curve is due"),)
 ERRORS = (
     (
         r"^AttributeError: '(list|tuple|generator)' object",
@@ -56,7 +57,7 @@ def cures(student):
         except Wrong:
             raise
         except Exception as error:
-            raise describe_error(student, error, name) from None
+            raise describe_error(student, error, name, EMPTY) from None
         yield line
     yield _average(student, methods[2])
 
@@ -162,7 +163,7 @@ def _expect_curve(curve, right, step, every):
 def _cause_of(curve, right, every):
     """Return what is wrong with a curve, or ''."""
     latest, size = right[-every:], len(curve)
-    if any(isinstance(value, list | tuple) for value in curve):
+    if any(isinstance(value, list | tuple) for value in curve) and size < len(right):
         return "append adds the whole list as one entry: extend and += add its entries"
     if curve == right[every - 1 :: every]:
         return "only the losses of the steps in which the curve is due are there; the others are wanted, too"
@@ -174,6 +175,8 @@ def _cause_of(curve, right, every):
         return f"{said} missing: the curve is due whenever self.steps is a multiple of self.log_every"
     if size > len(right) and curve[: len(right) - every] == right[:-every] and curve[-every:] == latest:
         return "losses that were read are still in self.pending"
+    if size < len(right) and curve == right[-size:]:
+        return "the losses of earlier steps are no longer there: the curve has those of all steps"
     return "the losses are in reverse order" if curve == latest[::-1] else ""
 
 

@@ -177,6 +177,10 @@ LEAKS = (
 )
 GROWTHS = (
     ("the growth of the second half is divided by all steps, not by its own steps // 2", lambda of: _mean(of) / 2),
+    (
+        "the growth of the second half is divided by one step too few; it has steps // 2 of them",
+        lambda of: sum(_second(of)) / max(1, len(of) // 2 - 1),
+    ),
     ("the growth of the second half is not divided by its steps", lambda of: sum(_second(of))),
     ("the growth is the mean over all steps; take only those of the second half", mean),
     ("this is the growth of the last step; return the mean over the second half", lambda of: of[-1]),

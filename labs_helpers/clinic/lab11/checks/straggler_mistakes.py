@@ -159,6 +159,10 @@ def wastes(begun: Times, finished: Times) -> Iterator[tuple[str, float | None]]:
         ("the wait in the first step is left out", _waste([mean(mine[1:]) for mine in own])),
         ("the wait in the last step is left out", _waste([mean(mine[:-1]) for mine in own])),
         ("the median wait hides rare long pauses; take the mean", _waste([median(mine) for mine in own])),
+        ("the shortest single wait of each rank is taken; take the mean wait", _waste(list(map(min, own)))),
+        ("the longest single wait of each rank is taken; take the mean wait", _waste(list(map(max, own)))),
+        ("only the first step's waits count here; take the mean of all steps", _waste([mine[0] for mine in own])),
+        ("only the last step's waits count here; take the mean of all steps", _waste([mine[-1] for mine in own])),
     )  # fmt: skip
     for sentence, waste in found:
         yield sentence, waste if answer else None

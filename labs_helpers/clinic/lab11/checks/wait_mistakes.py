@@ -122,6 +122,16 @@ def _first_rank(begun: Begun, members: Members) -> Waits:
     return {rank: others for rank, others in waits_for(begun, members).items() if rank == min(begun)}
 
 
+def _whole_records(begun: Begun, members: Members) -> Waits:
+    """Let a rank wait for each member whose record is not like its own."""
+    found = {}
+    for rank, record in begun.items():
+        others = members[record[-1][0]] if record else ()
+        if unlike := sorted(other for other in others if list(begun.get(other, ())) != list(record)):
+            found[rank] = unlike
+    return found
+
+
 def _every_rank(begun: Begun, members: Members) -> Waits:
     everyone = {group: list(begun) for group in members}
     return waits_for(begun, everyone)
@@ -218,6 +228,7 @@ MISTAKES = [
         "the next",
         partial(waits_for, same=_last_of_group),
     ),
+    ("whole records are compared; find the last collective in the record of each other member", _whole_records),
     ("the first collective of a record is looked at; a rank waits in its last one", _of_first_entry),
     ("ranks that are not in the group of the last collective are there; only its members take part", _whole_world),
     ("only the first rank is looked at; perhaps the return is inside the loop", _first_rank),
