@@ -33,14 +33,16 @@ def draw_parts(jobs: Mapping[str, Spans], title: str) -> Figure:
 
 
 def draw_waits(begun: Sequence[Sequence[float]], finished: Sequence[Sequence[float]], title: str) -> Figure:
-    """Draw each rank's work and waits, on its own clock, which starts with its first all-reduce."""
+    """Draw each rank's work and waits. Clocks are aligned at the end of the first all-reduce, which all ranks leave
+    together."""
     fig, ax = figures.new(title, 9.0, 0.9 + 0.45 * len(begun))
-    rows = {}
+    rows, first = {}, max(stops[0] - starts[0] for starts, stops in zip(begun, finished, strict=True))
     for rank, (starts, stops) in enumerate(zip(begun, finished, strict=True)):
-        waits = [Span(a - starts[0], b - starts[0], color("communication")) for a, b in zip(starts, stops, strict=True)]
+        zero = stops[0] - first
+        waits = [Span(a - zero, b - zero, color("communication")) for a, b in zip(starts, stops, strict=True)]
         work = [Span(one.stop, other.start, color("compute")) for one, other in zip(waits, waits[1:], strict=False)]
         rows[f"rank {rank}"] = [work + waits]
-    draw_lanes(ax, rows, xlabel="ms since the rank's first all-reduce")
+    draw_lanes(ax, rows, xlabel="ms; the clocks are aligned at the end of the first all-reduce")
     figures.legend_below(fig, {"own work": "compute", "wait in the all-reduce": "communication"})
     return fig
 

@@ -15,9 +15,11 @@ def test_a_row_per_job_and_its_end():
     )
 
 
-def test_each_rank_begins_with_its_first_wait():
+def test_ranks_leave_the_first_all_reduce_together():
     (ax,) = pictures.draw_waits([[100.0, 130.0], [5.0, 40.0]], [[110.0, 141.0], [6.0, 42.0]], "T").axes
     assert [label.get_text() for label in ax.get_yticklabels()] == ["rank 0", "rank 1"]
+    work = [bars.get_paths()[0].get_extents().x0 for bars in ax.collections[::2]]
+    assert work == [10.0, 10.0]
     assert ax.get_xlim()[0] == 0
 
 
