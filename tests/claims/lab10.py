@@ -22,6 +22,12 @@ def stashes() -> list[float]:
     return [peak_stashes(schedule)[0] for schedule in SCHEDULES]
 
 
+def passes_waited() -> float:
+    """Return for how many passes through half a stage, forward and backward, a rank waits in the interleaved schedule."""
+    step = simulate(SCHEDULES[0], Times(0.5, 0.5, 0.5))
+    return (step.seconds - step.busy[0]) / 1.5
+
+
 def gaining_and_losing() -> list[float]:
     """Return the longest message with which interleaving is faster than 1F1B, and the shortest with which it is not."""
     halved, whole = SCHEDULES
@@ -59,8 +65,10 @@ def split_against_whole(graphs: bool) -> float:
 TABLE = Table(
     claims=(
         Claim("27% of the step", lambda: 100 * bubble_share(RANKS, MICRO_BATCHES)),
+        Claim("waits for 3 passes through", passes_waited),
         Claim("crosses 7 cuts instead of 3", cuts),
         Claim("11 stashes instead of 4", stashes),
+        Claim("needs 5.5 / 4 of the memory", lambda: [stashes()[0] / 2, stashes()[1]]),
         Claim("gains at 1.2 and loses at 1.6", gaining_and_losing),
         Claim("their step to be 8% shorter", shorter),
         Claim("The errors range from −4% to +13%", errors),
