@@ -37,7 +37,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("Does any kernel run?", "nvidia-smi dmon -s u", "amd-smi monitor -u"),
     Command("How much memory is used?", "nvidia-smi --query-gpu=memory.used --format=csv", "amd-smi monitor -v"),
-    Command("Do clocks fall, from heat or power?", "nvidia-smi -q -d PERFORMANCE", "amd-smi metric --clock --violation"),
+    Command("Do heat or power lower clocks?", "nvidia-smi -q -d PERFORMANCE", "amd-smi metric --clock --violation"),
     Command("Which GPUs share a fast link?", "nvidia-smi topo -m", "amd-smi topology"),
     Command("Are there memory errors?", "nvidia-smi -q -d ECC", "amd-smi metric --ecc"),
     Command("What did the driver report?", "dmesg | grep -i xid", "dmesg | grep -i amdgpu"),

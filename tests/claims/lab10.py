@@ -23,7 +23,7 @@ def stashes() -> list[float]:
 
 
 def passes_waited() -> float:
-    """Return for how many passes through half a stage, forward and backward, a rank waits in the interleaved schedule."""
+    """Return for how many passes through half a stage, forward and backward, a rank of the first schedule waits."""
     step = simulate(SCHEDULES[0], Times(0.5, 0.5, 0.5))
     return (step.seconds - step.busy[0]) / 1.5
 

@@ -1,6 +1,7 @@
 """The flight recorder's entries in words, and what does not fit between ranks."""
 
 import pickle
+from functools import partial
 
 from torch._C import _distributed_c10d
 
@@ -42,22 +43,22 @@ def test_entries_survive_as_text():
     assert from_text(as_text(begun(SUM, BARRIER))) == begun(SUM, BARRIER)
 
 
-def entry(time, name, number=1, p2p=False):
+def entry(number, name, p2p=False):
     return {
-        "time_created_ns": time, "profiling_name": name, "collective_seq_id": number, "is_p2p": p2p,
+        "time_created_ns": number, "profiling_name": name, "collective_seq_id": number, "is_p2p": p2p,
         "process_group": ("0", "default_pg"), "input_sizes": [[1000]],
     }  # fmt: skip
 
 
 def test_both_recorders_are_read(monkeypatch):
-    """PyTorch 2.11 keeps NCCL's collectives apart, and a group may have both backends."""
-    kept = {"_dump_fr_trace": [entry(2, "gloo:barrier", 2)], "_dump_nccl_trace": [entry(1, SUM[0]), entry(3, "x", 3, True)]}
-    for name, entries in kept.items():
-        dump = pickle.dumps({"entries": [*entries, entry(2, "gloo:barrier", 2)]})
-        monkeypatch.setattr(_distributed_c10d, name, lambda dump=dump: dump, raising=False)
+    """PyTorch 2.11 keeps NCCL's collectives apart; another version may return an entry twice."""
+    second = entry(2, "gloo:barrier")
+    recorders = {"_dump_fr_trace": [second], "_dump_nccl_trace": [entry(1, SUM[0]), second, entry(3, "", p2p=True)]}
+    for name, kept in recorders.items():
+        monkeypatch.setattr(_distributed_c10d, name, partial(pickle.dumps, {"entries": kept}), raising=False)
     assert [(one.number, one.name) for one in recorded()] == [(1, "nccl:all_reduce"), (2, "gloo:barrier")]
 
 
 def test_a_recorder_that_is_off(monkeypatch):
-    monkeypatch.setattr(_distributed_c10d, "_dump_fr_trace", lambda: pickle.dumps({"version": "2.10"}))
+    monkeypatch.setattr(_distributed_c10d, "_dump_fr_trace", partial(pickle.dumps, {"version": "2.10"}))
     assert recorded() == []
