@@ -16,7 +16,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from labs_helpers.launch import flight_recorder, program
+from labs_helpers.launch import program
 from labs_helpers.launch.program import HOUR, Parser
 
 
@@ -34,8 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"--{name} is {getattr(given, name)}, at least 1")
     if not Path(given.program).is_file():
         parser.error(f"there is no file {given.program}")
-    flight_recorder.switch_on()
-    from labs_helpers.clinic.attach import Attached  # the recorder has to be on before torch starts a group
+    from labs_helpers.clinic.attach import Attached  # it imports torch, which takes seconds
 
     sys.argv[:] = [given.program, *given.rest]
     sys.path[0] = str(Path(given.program).resolve().parent)

@@ -76,7 +76,6 @@ def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: 
     from labs_helpers.communication.torch_distributed import join
     from labs_helpers.launch import flight_recorder
 
-    flight_recorder.switch_on()
     group = join(comm)
     job = program(group, seed)
     state, main = "waiting", threading.main_thread().ident or 0
