@@ -19,9 +19,7 @@ METRICS = (
     Metric("clock of each GPU", "below 0.9 of the others' median", "GPU G is throttled: heat, or a power limit"),
     Metric("wait for the loader", "above 5% of a step", "the loader falls behind: storage, or too few workers"),
     Metric("memory headroom", "below 5%, or falling for 100 steps", "memory runs out in N steps: find what grows"),
-    Metric(
-        "allocator's retries", "above 0", "memory is nearly full, or scattered: compare reserved with allocated"
-    ),
+    Metric("allocator's retries", "above 0", "memory is nearly full, or scattered: compare reserved with allocated"),
     Metric("gradient norm", "not finite, or above 10 times its median", "step S: overflow, or a bad batch on rank R"),
     Metric("steps without an update", "above 5 in a row", "all updates are skipped: the loss scale cannot fall"),
     Metric("checksum of the weights", "differs between replicas", "replicas differ since step S: stop, and compare"),
