@@ -235,6 +235,7 @@ def decision_rules():
         ("waiting for values", [("waits", ">", 4)]),
         ("small messages", [("collectives", ">", 5)]),
         ("straggler", [("spread of FLOPs", ">", 1.5)]),
+        ("across nodes", [("avoidable", ">", 0.2)]),
         ("starved loader", [("data", ">", 0.2), ("without loading", "<", 0.8)]),
         ("tiny batch", [("tokens", "<", 200)]),
     ]
@@ -248,6 +249,7 @@ def decision_rules():
         ["starved loader", (("data", ">", 0.25), ("utilization", "<", 0.6))],
         ["tiny batch", (("headroom", ">", 0.65), ("activations", "<", 0.5))],
         ["straggler", (("spread of FLOPs", ">", 1.25),)],
+        ["across nodes", (("bytes between nodes", ">", 1e7),)],
         ["small messages", (("bytes per collective", "<", 4e5), ("collectives", ">", 4))],
         ["printing", (("lines printed", ">", 3),)],
         ["waiting for values", (("waits", ">", math.e),)],
