@@ -55,7 +55,7 @@ TABLE = Table(
         Claim("less than 80% of its memory", lambda: 100 - bounds("headroom")[0]),
         Claim("more than 20% of the step", lambda: bounds("communication")),
         Claim("scaling efficiency below 70%", lambda: bounds("without communication")),
-        Claim("How many of the 14 sick jobs", lambda: sum(job.cause != HEALTHY for job in jobs().values())),
+        Claim("How many of the 15 sick jobs", lambda: sum(job.cause != HEALTHY for job in jobs().values())),
         Claim("20 messages and one", lambda: found("all_reduce_per_parameter", "collectives")[0]),
         Claim("takes 40 to 42 ms, and", lambda: found("item_every_step", "ms")),
         Claim("39 to 42 ms when it is cured", lambda: found("item_every_step", "ms", "cured")),
