@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -37,7 +37,7 @@ def examine_allocator(program: type[Training], seed: int) -> dict[str, Any]:
     return found_in(steps, job.memory_limit) | ({"refused": refused} if refused else {})
 
 
-def found_in(steps: list[Mapping[str, int]], limit: float) -> dict[str, Any]:
+def found_in(steps: Sequence[Mapping[str, int]], limit: float) -> dict[str, Any]:
     """Return the findings and the peaks of the steps. steps: `memory_stats()` after each, of its own peaks."""
     reserved, allocated, split = (
         [stats[f"{name}_bytes.all.peak"] for stats in steps] for name in ("reserved", "allocated", "inactive_split")

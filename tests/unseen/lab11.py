@@ -439,7 +439,7 @@ ANSWERS = [
     rule("time in bytes", "leak", '("growth", ">", 1000)', r"rule 6 \(leak\) does not hold: growth is"),
     rule("at least", "leak", '("growth", ">=", 0.01)', "there is no sign '>='"),
     changed(R, "values before printing", "but comes after it", ('"printing", [("lines printed", ">", 2)]', '"waiting for values", [("waits", ">", 3)]'), ('"waiting for values", [("waits", ">", 4)]', '"printing", [("lines printed", ">", 2)]')),
-    changed(R, "a comma missing", "between two tuples stands a comma", ('("dead ranks", ">", 0)]),', '("dead ranks", ">", 0)])')),
+    changed(R, "a comma missing", "between two tuples stands a comma", ("    rules = [\n", '    first = ("leak", [("growth", ">", 0.03)])\n    rules = [\n        first\n')),
     changed(R, "a job for a cause", "there is no cause 'recompiling'; did you mean 'recompilation'", ('("recompilation"', '("recompiling"')),
     changed(R, "no rule for a deadlock", "no rule has the cause 'deadlock'", ('        ("deadlock", [("waiting ranks", ">", 0)]),\n', "")),
     changed(C, "a loss with its graph, after its backward pass", None, ("self.pending.append(loss.detach())", "self.pending.append(loss)")),
