@@ -99,9 +99,27 @@ def kernel_sampler(vocabulary: int, how: Sampling) -> Sample:
     return SampleLaunch(vocabulary, how)
 
 
+def fused_norm_product(x: Tensor, norm: RMSNorm, weight: Weight) -> Tensor:
+    return F.linear(fused_norm(x, norm), dense(weight, x.dtype))
+
+
+def fused_product_add(x: Tensor, weight: Weight, residual: Tensor) -> Tensor:
+    return torch.addmm(residual, x, dense(weight, x.dtype).T)
+
+
+def fused_norm_swiglu(x: Tensor, norm: RMSNorm, gate: Weight, up: Weight) -> Tensor:
+    x = fused_norm(x, norm)
+    return F.silu(F.linear(x, dense(gate, x.dtype))).mul_(F.linear(x, dense(up, x.dtype)))
+
+
+def fused_norm(x: Tensor, norm: RMSNorm) -> Tensor:
+    """Compute RMSNorm in one kernel of PyTorch, which rounds once, where the model's module rounds twice."""
+    return F.rms_norm(x, norm.weight.shape, norm.weight, norm.eps)
+
+
 PLAIN = Operations(norm_product, product_add, norm_swiglu, lambda cache, heads: attend_plain, plain_sampler)
-# PyTorch's products with the course's attention and sampling.
-KERNELS = Operations(norm_product, product_add, norm_swiglu, kernel_attention, kernel_sampler)
+# PyTorch's kernels, as few as possible, with the course's attention and sampling.
+KERNELS = Operations(fused_norm_product, fused_product_add, fused_norm_swiglu, kernel_attention, kernel_sampler)
 
 
 def operations_for(device: torch.device, dtype: torch.dtype) -> Operations:

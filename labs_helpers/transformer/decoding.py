@@ -1,6 +1,7 @@
 """Generate tokens with a Transformer: prefill a static cache, then decode one token per sequence and step.
 
-    loop = DecodeLoop(model, batch=2, capacity=2048, how=Sampling(temperature=0.8, top_k=50, seed=1))
+    cache = KVCache.for_model(model, batch=2, capacity=2048)
+    loop = DecodeLoop(model, cache, Sampling(temperature=0.8, top_k=50, seed=1))
     tokens = loop.generate([prompt, another_prompt], 100)   # (2, 100)
 
 The parts work alone as well: `KVCache` and `filled`, `DecodeStep`, `sampling.sample`, and the table `Operations`.
@@ -24,36 +25,32 @@ BEFORE_CAPTURE = 2  # steps before a graph is captured, which compile the kernel
 
 
 class DecodeLoop:
-    """A model, a cache for `batch` sequences, and a step that a CUDA graph replays.
+    """A model, a cache for a batch of sequences, and a step that a CUDA graph replays.
 
-    capacity: positions of each sequence, prompt included; at most the model's context. graph: by default on a GPU.
-    operations: by default `operations_for` the model's device and dtype. One graph serves all lengths, because its
-    kernels read them from the device. ValueError for sizes that do not fit, and for a graph without a GPU.
+    how: greedy by default. operations: by default `operations_for` the model's device and dtype. graph: by default on a
+    GPU. One graph serves all lengths, because its kernels read them from the device. ValueError for a graph without a
+    GPU.
     """
 
     def __init__(
         self,
         model: Transformer,
-        batch: int,
-        capacity: int,
+        cache: KVCache,
         how: Sampling | None = None,
         operations: Operations | None = None,
         graph: bool | None = None,
     ) -> None:
-        weight = model.norm.weight
-        on_gpu = weight.device.type == "cuda"
+        device, on_gpu = cache.k.device, cache.k.is_cuda
         if graph and not on_gpu:
             raise ValueError("graph is True, which needs a GPU: there are no CUDA graphs on a CPU")
         self.how, self.model, self.graph = how or Sampling(), model, on_gpu if graph is None else graph
-        vocabulary = model.config.vocabulary
-        self.cache = KVCache(model.config, batch, capacity, weight.dtype, weight.device)
-        operations = operations or operations_for(weight.device, weight.dtype)
-        self.step_logits = DecodeStep(model, self.cache, operations)
-        self.append = operations.sampler(vocabulary, self.how)
+        self.cache, operations = cache, operations or operations_for(device, cache.k.dtype)
+        self.step_logits = DecodeStep(model, cache, operations)
+        self.append = operations.sampler(model.config.vocabulary, self.how)
         # The tokens of all positions, and of the next position: the last sampled token is not in the cache yet.
-        self.tokens = torch.zeros(batch, capacity + 1, dtype=torch.int64, device=weight.device)
-        self.current = torch.zeros(batch, dtype=torch.int64, device=weight.device)
-        self.seed = torch.tensor(self.how.seed, dtype=torch.int64, device=weight.device)
+        self.tokens = torch.zeros(cache.batch, cache.capacity + 1, dtype=torch.int64, device=device)
+        self.current = torch.zeros(cache.batch, dtype=torch.int64, device=device)
+        self.seed = torch.tensor(self.how.seed, dtype=torch.int64, device=device)
         self.longest = 0  # of the sequences, in positions of the cache
         self._graph: torch.cuda.CUDAGraph | None = None
 

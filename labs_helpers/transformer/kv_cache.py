@@ -35,6 +35,12 @@ class KVCache:
         self.k, self.v = (torch.zeros(shape, dtype=dtype, device=device) for _ in range(2))
         self.lengths = torch.zeros(batch, dtype=torch.int32, device=device)
 
+    @classmethod
+    def for_model(cls, model: Transformer, batch: int, capacity: int) -> KVCache:
+        """Return a cache in the model's dtype, on its device."""
+        weight = model.norm.weight
+        return cls(model.config, batch, capacity, weight.dtype, weight.device)
+
     @property
     def batch(self) -> int:
         return self.k.shape[1]
