@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from labs_helpers.transformer.decode_operations import PLAIN, attend_plain
+from labs_helpers.transformer.decode_operations import PLAIN
+from labs_helpers.transformer.decode_plain import attend_plain
 from labs_helpers.transformer.decode_step import DecodeStep
 from labs_helpers.transformer.kv_cache import KVCache
 from labs_helpers.transformer.model import Transformer

@@ -1,24 +1,20 @@
-"""The operations of a decoding step, as a table of functions: plain PyTorch for any device, or kernels.
-
-A weight is a tensor (N, K), or an object with `dequantize(dtype)` that returns one. x has few rows, (B, K).
-"""
+"""The operations of a decoding step, as a table of functions: plain PyTorch for any device, or kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from labs_helpers.measure.machine import this_machine
+from labs_helpers.transformer.decode_plain import Weight, attend_plain, dense, norm_product, norm_swiglu, product_add
 from labs_helpers.transformer.kv_cache import KVCache
-from labs_helpers.transformer.model import RMSNorm, rotate
+from labs_helpers.transformer.model import RMSNorm
 from labs_helpers.transformer.sampling import Sampling, sample
 
-Weight = Any  # a Tensor, or a quantised weight
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 Sample = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], None]
 
@@ -38,44 +34,6 @@ class Operations:
     norm_swiglu: Callable[[Tensor, RMSNorm, Weight, Weight], Tensor]
     attention: Callable[[KVCache, int], Attend]
     sampler: Callable[[int, Sampling], Sample]
-
-
-def dense(weight: Weight, dtype: torch.dtype) -> Tensor:
-    """Return a weight as a tensor (N, K) of this dtype; that of a quantised one is made for this product."""
-    return weight if isinstance(weight, Tensor) else weight.dequantize(dtype)
-
-
-def norm_product(x: Tensor, norm: RMSNorm, weight: Weight) -> Tensor:
-    return F.linear(norm(x), dense(weight, x.dtype))
-
-
-def product_add(x: Tensor, weight: Weight, residual: Tensor) -> Tensor:
-    return residual + F.linear(x, dense(weight, x.dtype))
-
-
-def norm_swiglu(x: Tensor, norm: RMSNorm, gate: Weight, up: Weight) -> Tensor:
-    x = norm(x)
-    return F.silu(F.linear(x, dense(gate, x.dtype))) * F.linear(x, dense(up, x.dtype))
-
-
-def attend_plain(qkv: Tensor, cos: Tensor, sin: Tensor, lengths: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Return o, (B, H · D), of one new position per sequence; store its rotated k and its v in the caches.
-
-    qkv: (B, (H + 2 · Hkv) · D). cos, sin: (positions, D/2). lengths: (B,), the used positions of each sequence. k, v:
-    (B, Hkv, capacity, D). It reads the whole caches, and masks what is not in use.
-    """
-    B, Hkv, capacity, D = k.shape
-    new = qkv.view(B, -1, D)
-    q, new_k, new_v = new.split([new.shape[1] - 2 * Hkv, Hkv, Hkv], dim=1)
-    at = lengths.long()
-    q, new_k = (rotate(x, cos[at][:, None], sin[at][:, None]) for x in (q, new_k))
-    sequence = torch.arange(B, device=at.device)
-    k[sequence, :, at], v[sequence, :, at] = new_k, new_v
-    seen = torch.arange(capacity, device=at.device) <= at[:, None]
-    o = F.scaled_dot_product_attention(
-        q[:, :, None], k, v, attn_mask=seen[:, None, None], enable_gqa=q.shape[1] != Hkv
-    )
-    return o.flatten(1)
 
 
 def plain_sampler(vocabulary: int, how: Sampling) -> Sample:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labs_helpers.transformer.decode_operations import Operations, Weight
+from labs_helpers.transformer.decode_operations import Operations
+from labs_helpers.transformer.decode_plain import Weight
 from labs_helpers.transformer.kv_cache import KVCache
 from labs_helpers.transformer.model import Transformer, rotary_angles
 
