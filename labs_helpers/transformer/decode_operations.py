@@ -23,7 +23,7 @@ Sample = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], None]
 class Operations:
     """What a step calls. To use other kernels for some of it: `dataclasses.replace(PLAIN, product_add=…)`.
 
-    norm_product(x, norm, weight): RMSNorm(x)·Wᵀ. product_add(x, weight, residual): residual + x·Wᵀ. norm_swiglu(x,
+    norm_product(x, norm, weight): RMSNorm(x)·Wᵀ. product_add(x, weight, residual): residual + x·Wᵀ, which may replace the residual. norm_swiglu(x,
     norm, gate, up): silu(n·Gᵀ) · n·Uᵀ with n = RMSNorm(x). attention(cache, heads) returns a function
     (qkv, cos, sin, lengths, k, v) → o as `attend_plain`. sampler(vocabulary, how) returns a function (logits, seed,
     lengths, tokens, current) as `sampling.sample`.
@@ -62,7 +62,7 @@ def fused_norm_product(x: Tensor, norm: RMSNorm, weight: Weight) -> Tensor:
 
 
 def fused_product_add(x: Tensor, weight: Weight, residual: Tensor) -> Tensor:
-    return torch.addmm(residual, x, dense(weight, x.dtype).T)
+    return residual.addmm_(x, dense(weight, x.dtype).T)  # in place: addmm would copy the residual first
 
 
 def fused_norm_swiglu(x: Tensor, norm: RMSNorm, gate: Weight, up: Weight) -> Tensor:
