@@ -26,7 +26,9 @@ class CompiledStep(DecodeStep):
         super().__init__(model, cache, PLAIN)
         eps = model.config.norm_eps
 
-        def layer(x: Tensor, last: Tensor, qkv: Tensor, block: list[Tensor], where: list[Tensor]) -> tuple[Tensor, Tensor]:
+        def layer(
+            x: Tensor, last: Tensor, qkv: Tensor, block: list[Tensor], where: list[Tensor]
+        ) -> tuple[Tensor, Tensor]:
             first_norm, wo, second_norm, gate, up, down = block
             x = x + last
             x = x + F.linear(attend_plain(F.linear(norm(x, first_norm, eps), qkv), *where), wo)

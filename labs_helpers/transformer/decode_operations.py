@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -23,10 +24,10 @@ Sample = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], None]
 class Operations:
     """What a step calls. To use other kernels for some of it: `dataclasses.replace(PLAIN, product_add=…)`.
 
-    norm_product(x, norm, weight): RMSNorm(x)·Wᵀ. product_add(x, weight, residual): residual + x·Wᵀ, which may replace the residual. norm_swiglu(x,
-    norm, gate, up): silu(n·Gᵀ) · n·Uᵀ with n = RMSNorm(x). attention(cache, heads) returns a function
-    (qkv, cos, sin, lengths, k, v) → o as `attend_plain`. sampler(vocabulary, how) returns a function (logits, seed,
-    lengths, tokens, current) as `sampling.sample`.
+    norm_product(x, norm, weight): RMSNorm(x)·Wᵀ. product_add(x, weight, residual): residual + x·Wᵀ, which may replace
+    the residual. norm_swiglu(x, norm, gate, up): silu(n·Gᵀ) · n·Uᵀ with n = RMSNorm(x). attention(cache, heads) returns
+    a function (qkv, cos, sin, lengths, k, v) → o as `attend_plain`. sampler(vocabulary, how) returns a function
+    (logits, seed, lengths, tokens, current) as `sampling.sample`.
     """
 
     norm_product: Callable[[Tensor, RMSNorm, Weight], Tensor]
@@ -75,13 +76,37 @@ def fused_norm(x: Tensor, norm: RMSNorm) -> Tensor:
     return F.rms_norm(x, norm.weight.shape, norm.weight, norm.eps)
 
 
+def few_rows_operations(dependent: bool | None = None) -> Operations:
+    """Return KERNELS with one launch per product, for up to few_rows.MOST_ROWS sequences.
+
+    dependent: whether kernels start before the previous one ends; by default if the GPU can.
+    """
+    from labs_helpers.attention.kernels.cached import CachedAttention
+    from labs_helpers.transformer.kernels.few_rows import few_rows
+    from labs_helpers.transformer.kernels.sample import SampleLaunch
+
+    def product(x: Tensor, weight: Weight, **around: Any) -> Tensor:
+        return few_rows(x, dense(weight, x.dtype), dependent=dependent, **around)
+
+    return Operations(
+        lambda x, norm, weight: product(x, weight, norm=norm.weight, eps=norm.eps),
+        lambda x, weight, residual: product(x, weight, residual=residual),
+        lambda x, norm, gate, up: product(x, gate, norm=norm.weight, eps=norm.eps, up=dense(up, x.dtype)),
+        lambda cache, heads: CachedAttention(cache.k[0], heads, dependent=dependent),
+        lambda vocabulary, how: SampleLaunch(vocabulary, how, dependent),
+    )
+
+
 PLAIN = Operations(norm_product, product_add, norm_swiglu, lambda cache, heads: attend_plain, plain_sampler)
 # PyTorch's kernels, as few as possible, with the course's attention and sampling.
 KERNELS = Operations(fused_norm_product, fused_product_add, fused_norm_swiglu, kernel_attention, kernel_sampler)
+MOST_ROWS = 64
 
 
-def operations_for(device: torch.device, dtype: torch.dtype) -> Operations:
-    """Return KERNELS for 16-bit floats on a GPU that has them, else PLAIN."""
-    here = this_machine()
+def operations_for(cache: KVCache) -> Operations:
+    """Return the fastest operations for a cache's device, dtype and batch; PLAIN unless it is on a GPU in 16 bits."""
+    here, dtype = this_machine(), cache.k.dtype
     half = dtype == torch.float16 or (dtype == torch.bfloat16 and here.supports_bfloat16)
-    return KERNELS if device.type == "cuda" and half and not here.interpreted else PLAIN
+    if not (cache.k.is_cuda and half) or here.interpreted:
+        return PLAIN
+    return few_rows_operations() if cache.batch <= MOST_ROWS else KERNELS

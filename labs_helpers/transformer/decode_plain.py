@@ -48,7 +48,5 @@ def attend_plain(qkv: Tensor, cos: Tensor, sin: Tensor, lengths: Tensor, k: Tens
     sequence = torch.arange(B, device=at.device)
     k[sequence, :, at], v[sequence, :, at] = new_k, new_v
     seen = torch.arange(capacity, device=at.device) <= at[:, None]
-    o = F.scaled_dot_product_attention(
-        q[:, :, None], k, v, attn_mask=seen[:, None, None], enable_gqa=q.shape[1] != Hkv
-    )
+    o = F.scaled_dot_product_attention(q[:, :, None], k, v, attn_mask=seen[:, None, None], enable_gqa=q.shape[1] != Hkv)
     return o.flatten(1)

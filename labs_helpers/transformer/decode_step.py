@@ -62,7 +62,9 @@ def joined(layers: list[nn.Module]) -> Weight:
         for weight, part in zip(weights, parts, strict=True):
             weight.data = part
         return whole
-    names = [field.name for field in dataclasses.fields(weights[0]) if isinstance(getattr(weights[0], field.name), Tensor)]
+    names = [
+        field.name for field in dataclasses.fields(weights[0]) if isinstance(getattr(weights[0], field.name), Tensor)
+    ]
     by_name = {name: _joined([getattr(weight, name) for weight in weights]) for name in names}
     for number, layer in enumerate(layers):
         parts = {name: by_name[name][1][number] for name in names}

@@ -27,7 +27,7 @@ BEFORE_CAPTURE = 2  # steps before a graph is captured, which compile the kernel
 class DecodeLoop:
     """A model, a cache for a batch of sequences, and a step that a CUDA graph replays.
 
-    how: greedy by default. operations: by default `operations_for` the model's device and dtype. graph: by default on a
+    how: greedy by default. operations: by default `operations_for(cache)`. graph: by default on a
     GPU. One graph serves all lengths, because its kernels read them from the device. ValueError for a graph without a
     GPU.
     """
@@ -44,7 +44,7 @@ class DecodeLoop:
         if graph and not on_gpu:
             raise ValueError("graph is True, which needs a GPU: there are no CUDA graphs on a CPU")
         self.how, self.model, self.graph = how or Sampling(), model, on_gpu if graph is None else graph
-        self.cache, operations = cache, operations or operations_for(device, cache.k.dtype)
+        self.cache, operations = cache, operations or operations_for(cache)
         self.step_logits = DecodeStep(model, cache, operations)
         self.append = operations.sampler(model.config.vocabulary, self.how)
         # The tokens of all positions, and of the next position: the last sampled token is not in the cache yet.
@@ -136,7 +136,9 @@ class DecodeLoop:
     def _check(self, prompts: Sequence[Tensor]) -> list[int]:
         """Return the prompts' lengths. ValueError or TypeError names a prompt that does not fit."""
         if len(prompts) != self.cache.batch:
-            raise ValueError(f"there are {len(prompts)} prompts, and the loop was made for a batch of {self.cache.batch}")
+            raise ValueError(
+                f"there are {len(prompts)} prompts, and the loop was made for a batch of {self.cache.batch}"
+            )
         for number, prompt in enumerate(prompts):
             if not isinstance(prompt, Tensor) or prompt.dtype != torch.int64:
                 kind = prompt.dtype if isinstance(prompt, Tensor) else type(prompt).__name__
@@ -150,5 +152,7 @@ class DecodeLoop:
             low, high = int(prompt.min()), int(prompt.max())
             if low < 0 or high >= self.model.config.vocabulary:
                 wrong = low if low < 0 else high
-                raise ValueError(f"prompt {number} has token {wrong}, and the vocabulary 0 to {self.model.config.vocabulary - 1}")
+                raise ValueError(
+                    f"prompt {number} has token {wrong}, and the vocabulary 0 to {self.model.config.vocabulary - 1}"
+                )
         return [len(prompt) for prompt in prompts]

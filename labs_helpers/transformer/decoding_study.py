@@ -28,7 +28,7 @@ from labs_helpers.measure.timing import Timing
 from labs_helpers.transformer.attentions import sdpa
 from labs_helpers.transformer.compiled_decoding import CompiledStep
 from labs_helpers.transformer.config import SIZES
-from labs_helpers.transformer.decode_operations import PLAIN, Operations, operations_for
+from labs_helpers.transformer.decode_operations import KERNELS, PLAIN, Operations, few_rows_operations
 from labs_helpers.transformer.decode_step import DecodeStep
 from labs_helpers.transformer.decoding import DecodeLoop
 from labs_helpers.transformer.kv_cache import KVCache
@@ -44,7 +44,7 @@ DTYPE = torch.bfloat16
 STEPS = 40  # per sample; the positions in use grow by one per step, around `used`
 DRAWN = Sampling(temperature=0.8, top_k=50, seed=1)
 # A layer rounds about 10 times to bfloat16, by 2⁻⁸/√3 of a number on average at most. The errors add up like a random
-# walk over 16 layers, in both loops: √2 · √160 · 2⁻⁸/√3 = 0.04. A wrong mask or position changes logits by their own size.
+# walk over 16 layers, in both loops: √2 · √160 · 2⁻⁸/√3 = 0.04. A wrong position changes logits by their own size.
 BOUND = 0.05
 Made = Callable[[Transformer, KVCache], DecodeLoop]
 
@@ -73,9 +73,11 @@ def ours(
 LOOPS: dict[str, Made] = {
     "plain PyTorch, eager": plain_eager,
     "torch.compile, CUDA graph": compiled,
-    "attention kernel, eager": partial(ours, graph=False),
-    "attention kernel, CUDA graph": ours,
-    "attention kernel, CUDA graph, greedy": partial(ours, how=Sampling()),
+    "PyTorch's products, CUDA graph": partial(ours, operations=KERNELS),
+    "few_rows, eager": partial(ours, graph=False),
+    "few_rows, CUDA graph, no dependent launches": lambda *given: ours(*given, few_rows_operations(dependent=False)),
+    "few_rows, CUDA graph": ours,
+    "few_rows, CUDA graph, greedy": partial(ours, how=Sampling()),
 }
 
 

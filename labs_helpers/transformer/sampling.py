@@ -47,7 +47,7 @@ def sample(logits: Tensor, seed: Tensor, lengths: Tensor, tokens: Tensor, curren
 
 
 def draw(logits: Tensor, u: Tensor, how: Sampling) -> Tensor:
-    """Return the first token of each row whose cumulative probability exceeds u. logits: (B, V); u: (B,) from [0, 1)."""
+    """Return the first token of each row whose cumulative probability exceeds u. logits: (B, V); u: (B,), below 1."""
     logits = logits.float()
     p = torch.softmax(logits / how.temperature, -1)
     if how.top_k is not None and how.top_k < logits.shape[-1]:

@@ -44,7 +44,9 @@ def check(lengths, H, Hkv, D, capacity, dtype, splits, config=small, seed=0):
         torch.testing.assert_close(k[row, :, length], new_k, rtol=2 * UNIT[dtype], atol=1e-6)
         assert torch.equal(v[row, :, length], new_v)
         for cache, old in zip((k, v), before, strict=True):
-            assert torch.equal(cache[row, :, :length], old[row, :, :length]) and cache[row, :, length + 1 :].isnan().all()
+            assert (
+                torch.equal(cache[row, :, :length], old[row, :, :length]) and cache[row, :, length + 1 :].isnan().all()
+            )
         q, keys, values = wide(q, k[row, :, : length + 1], v[row, :, : length + 1])
         keys, values = (x.repeat_interleave(H // Hkv, dim=0) for x in (keys, values))
         scores = torch.einsum("hd,hnd->hn", q, keys) * D**-0.5

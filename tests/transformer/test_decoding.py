@@ -9,7 +9,7 @@ from labs_helpers.measure.machine import this_machine
 from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.attentions import sdpa
 from labs_helpers.transformer.compiled_decoding import CompiledStep
-from labs_helpers.transformer.decode_operations import KERNELS, PLAIN, operations_for
+from labs_helpers.transformer.decode_operations import KERNELS, PLAIN, few_rows_operations, operations_for
 from labs_helpers.transformer.decode_plain import attend_plain
 from labs_helpers.transformer.decode_step import DecodeStep, joined
 from labs_helpers.transformer.decoding import DecodeLoop
@@ -25,7 +25,8 @@ LENGTHS = (5, 9, 1)
 CASES = {
     "float64": (torch.float64, PLAIN),
     "float32": (torch.float32, PLAIN),
-    "float32, kernels": (torch.float32, KERNELS),
+    "float32, attention and sampling kernels": (torch.float32, KERNELS),
+    "float32, kernels": (torch.float32, few_rows_operations()),
 }
 gpu = pytest.mark.skipif(HERE.interpreted, reason="needs a GPU")
 
@@ -89,7 +90,11 @@ def logits_by_step(model, tokens, operations=PLAIN, make=DecodeStep):
 
 def test_logits_agree_in_float64_and_float32():
     tokens = torch.stack(prompts((20, 20)))
-    for dtype, operations, bound in ((torch.float64, PLAIN, 1e-6), (torch.float32, PLAIN, 1e-4), (torch.float32, KERNELS, 1e-4)):
+    for dtype, operations, bound in (
+        (torch.float64, PLAIN, 1e-6),
+        (torch.float32, PLAIN, 1e-4),
+        (torch.float32, few_rows_operations(), 1e-4),
+    ):
         model = model_of(dtype)
         found = logits_by_step(model, tokens, operations)
         # float64 agrees to float32's rounding, in which RMSNorm and the softmax of `plain` compute.
@@ -118,7 +123,10 @@ def test_bfloat16_stays_within_the_sum_of_its_roundings():
 MISTAKES = {
     "one position too far": ("<= at[:, None]", "<= at[:, None] + 1"),
     "without the new position": ("<= at[:, None]", "< at[:, None]"),
-    "stored one position late": ("k[sequence, :, at], v[sequence, :, at]", "k[sequence, :, at - 1], v[sequence, :, at - 1]"),
+    "stored one position late": (
+        "k[sequence, :, at], v[sequence, :, at]",
+        "k[sequence, :, at - 1], v[sequence, :, at - 1]",
+    ),
     "angle of the first sequence": ("sin[at][:, None]", "sin[at[:1]][:, None]"),
 }
 
@@ -147,7 +155,7 @@ def test_a_loop_starts_again_and_goes_on_step_by_step():
 
 def test_what_lies_behind_the_lengths_is_not_read():
     model = model_of(torch.float32)
-    for operations in (PLAIN, KERNELS):
+    for operations in (PLAIN, few_rows_operations()):
         loop = loop_of(model, operations=operations)
         expected = loop.generate(prompts(), 6)
         for cache in (loop.cache.k, loop.cache.v):
@@ -224,7 +232,11 @@ def test_the_compiled_peer_computes_the_same_logits():
 
 def test_what_does_not_fit_is_named():
     model = model_of(torch.float32)
-    for wrong, words in (((0, 10), "batch is 0"), ((1, 41), "capacity is 41, and .* 1 to 40"), ((1, 0), "capacity is 0")):
+    for wrong, words in (
+        ((0, 10), "batch is 0"),
+        ((1, 41), "capacity is 41, and .* 1 to 40"),
+        ((1, 0), "capacity is 0"),
+    ):
         with pytest.raises(ValueError, match=words):
             KVCache.for_model(model, *wrong)
     loop = loop_of(model, batch=2, capacity=10)
@@ -254,7 +266,8 @@ def test_what_does_not_fit_is_named():
 @pytest.mark.parametrize("how", [Sampling(), Sampling(0.8, 5, seed=3)], ids=str)
 def test_a_graph_generates_the_same_tokens(how):
     model = Transformer(dataclasses.replace(WIDE, width=192), sdpa).to(HERE.device, torch.float16)
-    assert operations_for(torch.device(HERE.device), torch.float16) is KERNELS
+    assert operations_for(KVCache.for_model(model, 65, 40)) is KERNELS
+    assert operations_for(KVCache.for_model(model, 64, 40)) not in (PLAIN, KERNELS)
     eager, graph = (DecodeLoop(model, KVCache.for_model(model, 3, 40), how, graph=graph) for graph in (False, True))
     for lengths in (LENGTHS, (20, 2, 11)):
         expected = eager.generate(prompts(lengths), 15)

@@ -22,7 +22,8 @@ class CachedAttention:
 
     cache: (B, Hkv, capacity, D), the shape and strides of the k and the v cache of a layer. heads: H, a multiple of
     Hkv. scale: of the scores, positive; by default 1/√D. config, splits: by default for this GPU and a full cache.
-    dependent: see compile/dependent_launch.py; by default if the GPU can. ValueError and TypeError for operands that the kernel does not take.
+    dependent: see compile/dependent_launch.py; by default if the GPU can. ValueError and TypeError for operands that
+    the kernel does not take.
     """
 
     def __init__(
@@ -42,7 +43,9 @@ class CachedAttention:
         if cache.stride(3) != 1 or cache.stride(2) >= 2**23:
             raise ValueError(f"the cache has strides {cache.stride()}; a position's D numbers have to be neighbors")
         if heads % Hkv or heads // Hkv > MOST_ROWS:
-            raise ValueError(f"heads is {heads}; at most {MOST_ROWS} of them share each of the cache's {Hkv}, all alike")
+            raise ValueError(
+                f"heads is {heads}; at most {MOST_ROWS} of them share each of the cache's {Hkv}, all alike"
+            )
         architecture = this_machine().architecture if cache.is_cuda else None
         group, block_d = heads // Hkv, portable.block_d(D)
         config = config or decode_config(D, group, architecture)

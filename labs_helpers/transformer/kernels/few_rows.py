@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
 
 from labs_helpers.compile.counters import counters
@@ -60,7 +61,7 @@ def few_rows(
     _check(x, w, norm, up, residual, config)
     y = x.new_empty(M, N)
     parts = y if config.SPLITS == 1 else x.new_empty(config.SPLITS * M * N, dtype=torch.float32)
-    done = counters(-(-N // config.BLOCK_N), x.device)
+    done = counters(triton.cdiv(N, config.BLOCK_N), x.device)
     others = (x if norm is None else norm, w, w if up is None else up, x if residual is None else residual)
     _launch(key)(x, *others, y, parts, done)
     return y
@@ -70,8 +71,9 @@ def few_rows(
 def _launch(key: tuple[Any, ...]) -> TensorLaunch:
     M, N, K, dtype, _, norm, swiglu, residual, eps, config, dependent = key
     dependent = can_depend() if dependent is None else dependent
-    size, part = dtype.itemsize, -(-(-(-K // config.BLOCK_K)) // config.SPLITS) * config.BLOCK_K
+    size, part = dtype.itemsize, triton.cdiv(triton.cdiv(K, config.BLOCK_K), config.SPLITS) * config.BLOCK_K
     ahead = min(FETCHED // (N * config.SPLITS * (2 if swiglu else 1)), min(part, K - part * (config.SPLITS - 1)) * size)
+    pieces = max(1, 128 // config.BLOCK_N)
     constants = {
         "NORM": norm,
         "SWIGLU": swiglu,
@@ -83,10 +85,10 @@ def _launch(key: tuple[Any, ...]) -> TensorLaunch:
         "BLOCK_N": config.BLOCK_N,
         "BLOCK_K": config.BLOCK_K,
         "DEPENDENT": dependent,
-        "PREFETCH": max(ahead, 0) // 128 * 128 if K * size % 16 == 0 else 0,
+        "PREFETCH": ahead // pieces // 16 * 16 * pieces if K * size % 16 == 0 else 0,
     }
     options = {"num_warps": config.num_warps, "num_stages": config.num_stages} | dependent_options(dependent)
-    programs = -(-N // config.BLOCK_N) * config.SPLITS
+    programs = triton.cdiv(N, config.BLOCK_N) * config.SPLITS
     return TensorLaunch(few_rows_kernel, programs, (M, N, K, float(eps)), constants, options)
 
 

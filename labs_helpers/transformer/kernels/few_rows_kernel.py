@@ -1,7 +1,7 @@
-"""y = x·Wᵀ for few rows, with what surrounds a product in a decoding step: RMSNorm before it, a sum or SwiGLU after it.
+"""y = x·Wᵀ for few rows, with RMSNorm before the product, and a sum or SwiGLU after it.
 
-The time is that of reading W once. A program reads BLOCK_N rows of W, or, if these are too few programs, a part of their
-K; then the program that finishes last adds the parts in a fixed order (as in gemm/kernels/split_k.py).
+The time is that of reading W once. A program reads BLOCK_N rows of W. If that makes too few programs, several share the
+rows, each with a part of K; the one that finishes last adds the parts in a fixed order, as in gemm/kernels/split_k.py.
 """
 
 import triton
@@ -40,7 +40,7 @@ def few_rows_kernel(
     no program reads x twice. SWIGLU: y is silu(x·wᵀ) · (x·upᵀ). RESIDUAL: y is residual (M, N) + x·wᵀ. SPLITS parts of
     K, only without NORM and SWIGLU: parts is float32 (SPLITS, M, N), counters int32, one per tile, zero before and
     after. EVEN: BLOCK_N divides N, and BLOCK_K divides every part of K. DEPENDENT: see compile/dependent_launch.py; the
-    program fetches the first PREFETCH bytes of its rows of W into L2 before it waits, since no kernel writes them.
+    program asks L2 for the first PREFETCH bytes of its rows of W before it waits, since no kernel writes them.
     """
     tile, split = tl.program_id(0) // SPLITS, tl.program_id(0) % SPLITS
     rows, columns = tl.arange(0, BLOCK_M), tile * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -52,10 +52,9 @@ def few_rows_kernel(
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
         if PREFETCH > 0:
-            size = tl.full((BLOCK_N,), PREFETCH, tl.int32)
-            prefetch(w_ptr + starts + first, size)
+            prefetch(w_ptr, tile, first, N, K, BLOCK_N, PREFETCH)
             if SWIGLU:
-                prefetch(up_ptr + starts + first, size)
+                prefetch(up_ptr, tile, first, N, K, BLOCK_N, PREFETCH)
         tl.extra.cuda.gdc_wait()
 
     w_tile = w_ptr + starts[None, :] + k[:, None]
@@ -115,12 +114,20 @@ def few_rows_kernel(
 
 
 @triton.jit
-def prefetch(pointers, size):
-    """Ask L2 for `size` bytes, a multiple of 16, from each pointer on, which is aligned to 16 bytes (sm_90)."""
+def prefetch(w_ptr, tile, first, N, K, BLOCK_N: tl.constexpr, PREFETCH: tl.constexpr):
+    """Ask L2 for PREFETCH bytes, from column `first` on, of each row of W that this program reads (sm_90).
+
+    Each of 128 threads asks for another piece, a multiple of 16 bytes; with fewer pieces, threads would repeat them.
+    """
+    PIECES: tl.constexpr = 128 // BLOCK_N if BLOCK_N < 128 else 1
+    piece = tl.arange(0, BLOCK_N * PIECES)
+    rows = (tile * BLOCK_N + piece // PIECES) % N
+    size: tl.constexpr = PREFETCH // PIECES
+    start = w_ptr + rows.to(tl.int64) * K + first
     tl.inline_asm_elementwise(
         "cp.async.bulk.prefetch.L2.global [$1], $2; mov.u32 $0, 0;",
         "=r,l,r",
-        [pointers, size],
+        [start.to(tl.int64) + piece % PIECES * size, tl.full((BLOCK_N * PIECES,), size, tl.int32)],
         dtype=tl.int32,
         is_pure=False,
         pack=1,
