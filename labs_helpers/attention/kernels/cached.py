@@ -78,9 +78,10 @@ class CachedAttention:
         """
         B, width = self.shape
         o = qkv.new_empty(self.shape)
-        each = self.splits * B * width
-        parts = o if self.splits == 1 else qkv.new_empty(each + 2 * each // self.constants["D"], dtype=torch.float32)
-        ends = (0, 0) if self.splits == 1 else (each, each + each // self.constants["D"])
-        done = counters(self.heads, qkv.device)
-        self.launch(qkv, cos, sin, lengths, k, v, o, parts, parts[ends[0] :], parts[ends[1] :], done)
+        parts = [o] * 4  # not used without parts
+        if self.splits > 1:
+            rows, D = self.splits * B * width // self.constants["D"], self.constants["D"]
+            floats = qkv.new_empty(rows * (D + 2), dtype=torch.float32)
+            parts = [floats, floats[rows * D :], floats[rows * (D + 1) :], counters(self.heads, qkv.device)]
+        self.launch(qkv, cos, sin, lengths, k, v, o, *parts)
         return o

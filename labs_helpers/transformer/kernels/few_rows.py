@@ -60,8 +60,10 @@ def few_rows(
     key = (M, N, K, x.dtype, x.device, norm is not None, up is not None, residual is not None, eps, config, dependent)
     _check(x, w, norm, up, residual, config)
     y = x.new_empty(M, N)
-    parts = y if config.SPLITS == 1 else x.new_empty(config.SPLITS * M * N, dtype=torch.float32)
-    done = counters(triton.cdiv(N, config.BLOCK_N), x.device)
+    parts = done = y  # not used without parts
+    if config.SPLITS > 1:
+        parts = x.new_empty(config.SPLITS * M * N, dtype=torch.float32)
+        done = counters(triton.cdiv(N, config.BLOCK_N), x.device)
     others = (x if norm is None else norm, w, w if up is None else up, x if residual is None else residual)
     _launch(key)(x, *others, y, parts, done)
     return y
