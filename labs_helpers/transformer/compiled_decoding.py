@@ -45,7 +45,7 @@ class CompiledStep(DecodeStep):
         model, cache = self.model, self.cache
         x = model.embedding(current)
         last = torch.zeros_like(x)
-        for number, (block, qkv) in enumerate(zip(model.blocks, self.qkv, strict=True)):
+        for number, (block, qkv) in enumerate(zip(self.blocks, self.qkv, strict=True)):
             where = [self.cos, self.sin, cache.lengths, cache.k[number], cache.v[number]]
             mlp, norms = block.mlp, (block.attention_norm.weight, block.mlp_norm.weight)
             weights = [norms[0], block.attention.wo.weight, norms[1], mlp.gate.weight, mlp.up.weight, mlp.down.weight]

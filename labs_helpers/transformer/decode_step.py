@@ -25,10 +25,9 @@ class DecodeStep:
     def __init__(self, model: Transformer, cache: KVCache, operations: Operations) -> None:
         config = model.config
         self.model, self.cache, self.operations = model, cache, operations
-        self.qkv = [joined([a.wq, a.wk, a.wv]) for a in (block.attention for block in model.blocks)]
-        angles = rotary_angles(cache.capacity, config.head_dim, config.rope_theta, cache.k.device)
-        # As the model's `rotate`, which computes in float64 if the parameters are float64.
-        self.cos, self.sin = angles
+        self.blocks: list[Any] = list(model.blocks)
+        self.qkv = [joined([a.wq, a.wk, a.wv]) for a in (block.attention for block in self.blocks)]
+        self.cos, self.sin = rotary_angles(cache.capacity, config.head_dim, config.rope_theta, cache.k.device)
         self.attend = operations.attention(cache, config.heads)
 
     def __call__(self, current: Tensor) -> Tensor:
@@ -38,7 +37,7 @@ class DecodeStep:
         """
         model, cache, do = self.model, self.cache, self.operations
         x = model.embedding(current)
-        for layer, (block, qkv) in enumerate(zip(model.blocks, self.qkv, strict=True)):
+        for layer, (block, qkv) in enumerate(zip(self.blocks, self.qkv, strict=True)):
             new = do.norm_product(x, block.attention_norm, qkv)
             o = self.attend(new, self.cos, self.sin, cache.lengths, cache.k[layer], cache.v[layer])
             x = do.product_add(o, block.attention.wo.weight, x)
@@ -67,8 +66,8 @@ def joined(layers: list[nn.Module]) -> Weight:
     ]
     by_name = {name: _joined([getattr(weight, name) for weight in weights]) for name in names}
     for number, layer in enumerate(layers):
-        parts = {name: by_name[name][1][number] for name in names}
-        layer.weight = dataclasses.replace(weights[number], **parts)
+        views: dict[str, Any] = {name: by_name[name][1][number] for name in names}
+        layer.weight = dataclasses.replace(weights[number], **views)
     return dataclasses.replace(weights[0], **{name: by_name[name][0] for name in names})
 
 

@@ -75,7 +75,7 @@ LOOPS: dict[str, Made] = {
     "torch.compile, CUDA graph": compiled,
     "PyTorch's products, CUDA graph": partial(ours, operations=KERNELS),
     "few_rows, eager": partial(ours, graph=False),
-    "few_rows, CUDA graph, no dependent launches": lambda *given: ours(*given, few_rows_operations(dependent=False)),
+    "few_rows, CUDA graph, no dependent launches": lambda model, cache: ours(model, cache, few_rows_operations(False)),
     "few_rows, CUDA graph": ours,
     "few_rows, CUDA graph, greedy": partial(ours, how=Sampling()),
 }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from labs_helpers.transformer.attentions import AttentionFunction
 from labs_helpers.transformer.config import TransformerConfig
 from labs_helpers.transformer.model import Transformer
 
@@ -59,10 +61,11 @@ class KVCache:
 def filled(cache: KVCache, model: Transformer) -> Iterator[None]:
     """Make every forward pass of the model inside the block copy its keys and values to the first positions of the
     cache. It does not change `lengths`: with prompts padded on the right, only the caller knows them."""
-    attentions = [block.attention for block in model.blocks]
-    before = [attention.attention for attention in attentions]
+    blocks: Any = model.blocks
+    attentions = [block.attention for block in blocks]
+    before: list[AttentionFunction] = [attention.attention for attention in attentions]
 
-    def keep(layer: int) -> object:
+    def keep(layer: int) -> AttentionFunction:
         def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             cache.k[layer, :, :, : k.shape[2]] = k
             cache.v[layer, :, :, : v.shape[2]] = v
