@@ -150,10 +150,10 @@ class FewRowsLaunch:
         self.workspace = self.parts * tiles * each if self.parts > 1 else 0
         constants = {
             "FORMAT": format, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
-            "BLOCK_N": config.BLOCK_N, "BLOCK_K": block_k, "PARTS": self.parts,
+            "BLOCK_N": config.BLOCK_N, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
         }  # fmt: skip
         options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
-        self.numbers, self.constants, self.options = (M, N, K, row, blocks), constants, options
+        self.numbers, self.constants, self.options = (M, N, K, row, blocks, self.parts), constants, options
         self.launches: dict[float, TensorLaunch] = {}
 
     def __call__(

@@ -89,22 +89,22 @@ def finish(acc, acc_up, squares, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n
     tl.store(y_ptr + place, acc.to(y_ptr.dtype.element_ty), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "blocks", "parts"])
 def few_rows_kernel(
     x_ptr, w_ptr, scale_ptr, zero_ptr, up_ptr, up_scale_ptr, up_zero_ptr, norm_ptr, residual_ptr, y_ptr, part_ptr,
-    count_ptr, M, N, K, row, blocks, eps,
+    count_ptr, M, N, K, row, blocks, parts, eps,
     FORMAT: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, PARTS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
-    """Program PARTS · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads BLOCK_K
-    columns, which for int4 are twice as many inputs; part: PARTS · (1 + SWIGLU) tiles and PARTS rows of squares per
+    """Program parts · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads BLOCK_K
+    columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles and parts rows of squares per
     tile; count: one number per tile, 0 before and after a launch."""
-    tile, part = tl.program_id(0) // PARTS, tl.program_id(0) % PARTS
+    tile, part = tl.program_id(0) // parts, tl.program_id(0) % parts
     n, m = tile * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_M)
     acc = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     acc_up = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     squares = tl.zeros((BLOCK_M,), tl.float32)
-    for block in range(blocks * part // PARTS, blocks * (part + 1) // PARTS):
+    for block in range(blocks * part // parts, blocks * (part + 1) // parts):
         if FORMAT == _INT4:
             k = 2 * block * BLOCK_K + tl.arange(0, BLOCK_K)
             x, more = load_x(x_ptr, norm_ptr, m, k, M, K, NORM)
@@ -117,14 +117,14 @@ def few_rows_kernel(
         acc = add_block(acc, x, x_high, w_ptr, scale_ptr, zero_ptr, n, block, N, K, row, FORMAT, BLOCK_K)
         if SWIGLU:
             acc_up = add_block(acc_up, x, x_high, up_ptr, up_scale_ptr, up_zero_ptr, n, block, N, K, row, FORMAT, BLOCK_K)
-    if PARTS == 1:
+    if not SPLIT:
         finish(acc, acc_up, squares, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
                FORMAT, NORM, RESIDUAL, SWIGLU)  # fmt: skip
     else:
         SIZE: tl.constexpr = BLOCK_N * BLOCK_M
         each: tl.constexpr = (2 if SWIGLU else 1) * SIZE + BLOCK_M
         inner = tl.arange(0, BLOCK_N)[:, None] * BLOCK_M + m[None, :]
-        mine = part_ptr + (tile * PARTS + part) * each
+        mine = part_ptr + (tile * parts + part) * each
         tl.store(mine + inner, acc)
         if SWIGLU:
             tl.store(mine + SIZE + inner, acc_up)
@@ -132,12 +132,12 @@ def few_rows_kernel(
             tl.store(mine + each - BLOCK_M + m, squares)
         tl.debug_barrier()  # all threads have stored their part before one of them counts it
         arrived = tl.atomic_add(count_ptr + tile, 1, sem="acq_rel")
-        if arrived == PARTS - 1:
+        if arrived == parts - 1:
             acc = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
             acc_up = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
             squares = tl.zeros((BLOCK_M,), tl.float32)
-            for other in range(PARTS):
-                its = part_ptr + (tile * PARTS + other) * each
+            for other in range(parts):
+                its = part_ptr + (tile * parts + other) * each
                 acc += tl.load(its + inner, cache_modifier=".cg")
                 if SWIGLU:
                     acc_up += tl.load(its + SIZE + inner, cache_modifier=".cg")
