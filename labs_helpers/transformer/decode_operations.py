@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -76,37 +75,13 @@ def fused_norm(x: Tensor, norm: RMSNorm) -> Tensor:
     return F.rms_norm(x, norm.weight.shape, norm.weight, norm.eps)
 
 
-def few_rows_operations(dependent: bool | None = None) -> Operations:
-    """Return KERNELS with one launch per product, for up to few_rows.MOST_ROWS sequences.
-
-    dependent: whether kernels start before the previous one ends; by default if the GPU can.
-    """
-    from labs_helpers.attention.kernels.cached import CachedAttention
-    from labs_helpers.transformer.kernels.few_rows import few_rows
-    from labs_helpers.transformer.kernels.sample import SampleLaunch
-
-    def product(x: Tensor, weight: Weight, **around: Any) -> Tensor:
-        return few_rows(x, dense(weight, x.dtype), dependent=dependent, **around)
-
-    return Operations(
-        lambda x, norm, weight: product(x, weight, norm=norm.weight, eps=norm.eps),
-        lambda x, weight, residual: product(x, weight, residual=residual),
-        lambda x, norm, gate, up: product(x, gate, norm=norm.weight, eps=norm.eps, up=dense(up, x.dtype)),
-        lambda cache, heads: CachedAttention(cache.k[0], heads, dependent=dependent),
-        lambda vocabulary, how: SampleLaunch(vocabulary, how, dependent),
-    )
-
-
 PLAIN = Operations(norm_product, product_add, norm_swiglu, lambda cache, heads: attend_plain, plain_sampler)
 # PyTorch's kernels, as few as possible, with the course's attention and sampling.
 KERNELS = Operations(fused_norm_product, fused_product_add, fused_norm_swiglu, kernel_attention, kernel_sampler)
-MOST_ROWS = 64
 
 
 def operations_for(cache: KVCache) -> Operations:
-    """Return the fastest operations for a cache's device, dtype and batch; PLAIN unless it is on a GPU in 16 bits."""
+    """Return KERNELS for a cache of 16-bit floats on a GPU, else PLAIN."""
     here, dtype = this_machine(), cache.k.dtype
     half = dtype == torch.float16 or (dtype == torch.bfloat16 and here.supports_bfloat16)
-    if not (cache.k.is_cuda and half) or here.interpreted:
-        return PLAIN
-    return few_rows_operations() if cache.batch <= MOST_ROWS else KERNELS
+    return KERNELS if cache.k.is_cuda and half and not here.interpreted else PLAIN

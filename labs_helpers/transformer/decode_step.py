@@ -64,11 +64,20 @@ def joined(layers: list[nn.Module]) -> Weight:
     names = [
         field.name for field in dataclasses.fields(weights[0]) if isinstance(getattr(weights[0], field.name), Tensor)
     ]
-    by_name = {name: _joined([getattr(weight, name) for weight in weights]) for name in names}
+    by_name = {name: _joined_rows(name, weights) for name in names}
     for number, layer in enumerate(layers):
         views: dict[str, Any] = {name: by_name[name][1][number] for name in names}
         layer.weight = dataclasses.replace(weights[number], **views)
     return dataclasses.replace(weights[0], **{name: by_name[name][0] for name in names})
+
+
+def _joined_rows(name: str, weights: list[Any]) -> tuple[Tensor, list[Tensor]]:
+    """Return a tensor of quantised weights, joined, and the parts. One whose rows are groups of K, as the scales of a
+    reordered int4 weight, is joined along its second dimension, and the layers keep their own."""
+    tensors = [getattr(weight, name) for weight in weights]
+    if all(len(tensor) == weight.shape[0] for tensor, weight in zip(tensors, weights, strict=True)):
+        return _joined(tensors)
+    return torch.cat(tensors, 1), tensors
 
 
 def _joined(tensors: list[Tensor]) -> tuple[Tensor, list[Tensor]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from labs_helpers.measure.timing import Timing
 from labs_helpers.transformer.attentions import sdpa
 from labs_helpers.transformer.compiled_decoding import CompiledStep
 from labs_helpers.transformer.config import SIZES
-from labs_helpers.transformer.decode_operations import KERNELS, PLAIN, Operations, few_rows_operations
+from labs_helpers.transformer.decode_operations import KERNELS, PLAIN, Operations
 from labs_helpers.transformer.decode_step import DecodeStep
 from labs_helpers.transformer.decoding import DecodeLoop
 from labs_helpers.transformer.kv_cache import KVCache
@@ -47,6 +47,8 @@ DRAWN = Sampling(temperature=0.8, top_k=50, seed=1)
 # walk over 16 layers, in both loops: √2 · √160 · 2⁻⁸/√3 = 0.04. A wrong position changes logits by their own size.
 BOUND = 0.05
 Made = Callable[[Transformer, KVCache], DecodeLoop]
+Change = Callable[[Transformer], object]
+Case = tuple[dict[str, Made], Change | None]  # the loops to measure, and what replaces the model's weights before
 
 
 def plain_eager(model: Transformer, cache: KVCache) -> DecodeLoop:
@@ -73,23 +75,31 @@ def ours(
 LOOPS: dict[str, Made] = {
     "plain PyTorch, eager": plain_eager,
     "torch.compile, CUDA graph": compiled,
-    "PyTorch's products, CUDA graph": partial(ours, operations=KERNELS),
-    "few_rows, eager": partial(ours, graph=False),
-    "few_rows, CUDA graph, no dependent launches": lambda model, cache: ours(model, cache, few_rows_operations(False)),
-    "few_rows, CUDA graph": ours,
-    "few_rows, CUDA graph, greedy": partial(ours, how=Sampling()),
+    "attention kernel, eager": partial(ours, operations=KERNELS, graph=False),
+    "attention kernel, CUDA graph": partial(ours, operations=KERNELS),
 }
 
 
 @torch.no_grad()
 def measure(
-    loops: dict[str, Made], batch: int, used: int, capacity: int, rounds: int, size: str = "1b"
+    loops: dict[str, Made],
+    batch: int,
+    used: int,
+    capacity: int,
+    rounds: int,
+    size: str = "1b",
+    change: Change | None = None,
 ) -> list[dict[str, Any]]:
-    """Return a record of each loop at one batch, and one per kind of kernel of the loops in CUDA graphs."""
+    """Return a record of each loop at one batch, and one per kind of kernel of the loops in CUDA graphs.
+
+    change: called with the model first, to replace its weights.
+    """
     device = torch.device(this_machine().device)
     torch.manual_seed(0)
     with device:
         model = Transformer(dataclasses.replace(SIZES[size], context=capacity), sdpa).to(DTYPE)
+    if change:
+        change(model)
     cache = KVCache.for_model(model, batch, capacity)
     cache.k.normal_()
     cache.v.normal_()
@@ -161,27 +171,33 @@ def short(name: str) -> str:
 
 
 def weight_bytes(model: Transformer) -> int:
-    """Return the bytes that a step reads: every weight but the embedding, unless that is also the output's."""
-    skipped = 0 if model.output is None else model.embedding.weight.nbytes
-    return sum(parameter.nbytes for parameter in model.parameters()) - skipped
+    """Return the bytes of the weights that a step reads: all but the embedding's, unless it is also the output's."""
+    read = [module for module in model.modules() if hasattr(module, "weight")]
+    return sum(module.weight.nbytes for module in read if model.output is None or module is not model.embedding)
 
 
 def table(rows: pandas.DataFrame) -> pandas.DataFrame:
     """Return ms per token by loop and batch, and the bytes per second that the step reads."""
     rows = rows[rows["kind"] == "token"]
     gb_s = (rows["weight_bytes"] + rows["cache_bytes"]) / rows["token_ms"] / 1e6 if "token_ms" in rows else None
-    shown = [c for c in ("batch", "used", "name", "token_ms", "token_p80_ms", "relative_error", "error") if c in rows]
+    shown = [
+        c
+        for c in ("batch", "used", "weights", "name", "token_ms", "token_p80_ms", "relative_error", "error")
+        if c in rows
+    ]
     return rows[shown].assign(**{"GB/s": gb_s})
 
 
 def slowest_kernels(rows: pandas.DataFrame) -> pandas.DataFrame:
     """Return the five most expensive kinds of kernel of each loop and batch."""
     rows = rows[rows["kind"] == "kernel"]
+    if rows.empty:
+        return rows
     return rows.groupby(["batch", "name"], sort=False).head(5)[["batch", "name", "kernel", "launches", "us"]]
 
 
-def run(loops: dict[str, Made], arguments: list[str] | None, study: Study, doc: str | None) -> None:
-    """Measure these loops as the options say, and keep the records in `study`."""
+def run(cases: Mapping[str, Case], arguments: list[str] | None, study: Study, doc: str | None) -> None:
+    """Measure the loops of each case, which is a format of the weights, and keep the records in `study`."""
     parser = study.parser(doc, limit=600)
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 4, 16, 64], metavar="B")
     parser.add_argument("--used", type=int, default=1000, help="positions in use; default: %(default)s")
@@ -195,10 +211,12 @@ def run(loops: dict[str, Made], arguments: list[str] | None, study: Study, doc: 
         parser.error(f"--used is {given.used}; {STEPS} to {given.capacity - STEPS} fit a capacity of {given.capacity}")
     prepare_triton()
     for batch in given.batches:
-        release()
-        found = measure(loops, batch, given.used, given.capacity, given.rounds, given.size)
-        study.keep([{**record, "study": study.name} for record in found], given.out, table=table)
-        print(slowest_kernels(study_frame(found)).to_string(index=False), flush=True)
+        for weights, (loops, change) in cases.items():
+            release()
+            found = measure(loops, batch, given.used, given.capacity, given.rounds, given.size, change)
+            about = {"study": study.name, "weights": weights}
+            study.keep([{**record, **about} for record in found], given.out, table=table)
+            print(slowest_kernels(study_frame(found)).to_string(index=False), flush=True)
 
 
 def study_frame(found: list[dict[str, Any]]) -> pandas.DataFrame:
@@ -208,7 +226,7 @@ def study_frame(found: list[dict[str, Any]]) -> pandas.DataFrame:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    run(LOOPS, arguments, STUDY, __doc__)
+    run({"bf16": (LOOPS, None)}, arguments, STUDY, __doc__)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from labs_helpers.measure.machine import this_machine
 from labs_helpers.transformer import SIZES
 from labs_helpers.transformer.attentions import sdpa
 from labs_helpers.transformer.compiled_decoding import CompiledStep
-from labs_helpers.transformer.decode_operations import KERNELS, PLAIN, few_rows_operations, operations_for
+from labs_helpers.transformer.decode_operations import KERNELS, PLAIN, operations_for
 from labs_helpers.transformer.decode_plain import attend_plain
 from labs_helpers.transformer.decode_step import DecodeStep, joined
 from labs_helpers.transformer.decoding import DecodeLoop
@@ -25,8 +25,7 @@ LENGTHS = (5, 9, 1)
 CASES = {
     "float64": (torch.float64, PLAIN),
     "float32": (torch.float32, PLAIN),
-    "float32, attention and sampling kernels": (torch.float32, KERNELS),
-    "float32, kernels": (torch.float32, few_rows_operations()),
+    "float32, kernels": (torch.float32, KERNELS),
 }
 gpu = pytest.mark.skipif(HERE.interpreted, reason="needs a GPU")
 
@@ -93,7 +92,7 @@ def test_logits_agree_in_float64_and_float32():
     for dtype, operations, bound in (
         (torch.float64, PLAIN, 1e-6),
         (torch.float32, PLAIN, 1e-4),
-        (torch.float32, few_rows_operations(), 1e-4),
+        (torch.float32, KERNELS, 1e-4),
     ):
         model = model_of(dtype)
         found = logits_by_step(model, tokens, operations)
@@ -155,7 +154,7 @@ def test_a_loop_starts_again_and_goes_on_step_by_step():
 
 def test_what_lies_behind_the_lengths_is_not_read():
     model = model_of(torch.float32)
-    for operations in (PLAIN, few_rows_operations()):
+    for operations in (PLAIN, KERNELS):
         loop = loop_of(model, operations=operations)
         expected = loop.generate(prompts(), 6)
         for cache in (loop.cache.k, loop.cache.v):
@@ -266,8 +265,7 @@ def test_what_does_not_fit_is_named():
 @pytest.mark.parametrize("how", [Sampling(), Sampling(0.8, 5, seed=3)], ids=str)
 def test_a_graph_generates_the_same_tokens(how):
     model = Transformer(dataclasses.replace(WIDE, width=192), sdpa).to(HERE.device, torch.float16)
-    assert operations_for(KVCache.for_model(model, 65, 40)) is KERNELS
-    assert operations_for(KVCache.for_model(model, 64, 40)) not in (PLAIN, KERNELS)
+    assert operations_for(KVCache.for_model(model, 3, 40)) is KERNELS
     eager, graph = (DecodeLoop(model, KVCache.for_model(model, 3, 40), how, graph=graph) for graph in (False, True))
     for lengths in (LENGTHS, (20, 2, 11)):
         expected = eager.generate(prompts(lengths), 15)

@@ -12,6 +12,7 @@ from torch import Tensor
 from labs_helpers.attention.configs import family
 from labs_helpers.attention.kernels.decode import choose_splits
 from labs_helpers.attention.kernels.hopper_launch import multiprocessors
+from labs_helpers.compile.dependent_launch import dependent_options
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.kernels.few_rows_kernel import DENSE, FP8, INT4, INT8, few_rows_kernel
@@ -19,6 +20,7 @@ from labs_helpers.quantization.weights import Fp8Weight, Int8Weight, PairedInt4W
 
 MOST_ROWS = 64
 MOST_PARTS = 16
+FETCHED = 16 * 2**20  # bytes of the weights that all programs together fetch ahead, a third of an H200's L2
 Weight = Tensor | Int8Weight | Fp8Weight | PairedInt4Weight
 
 
@@ -87,26 +89,28 @@ def few_rows(
     up: Weight | None = None,
     config: FewRowsConfig | None = None,
     parts: int | None = None,
+    dependent: bool = False,
 ) -> Tensor:
     """Return x · Wᵀ, (M, N), in x's dtype, with sums in float32.
 
     x: (M, K) with M ≤ 64, contiguous. weight: a matrix (N, K) in x's dtype, or a quantized weight. norm: the weight
     (K,) of an RMSNorm of x. residual: (M, N), added to the result. up: a second weight; the result is then
-    silu(x · Wᵀ) · (x · upᵀ), as in SwiGLU. config, parts of K: by default chosen from the sizes.
+    silu(x · Wᵀ) · (x · upᵀ), as in SwiGLU. config, parts of K: by default chosen from the sizes. dependent: the kernel
+    starts before the previous one ends, which must not write the weights; see compile/dependent_launch.py.
     Raises ValueError for operands that do not fit together, TypeError for another kind of weight.
     """
-    return _launch_for(x, weight, norm, residual, up, config, parts)(x, weight, norm, eps, residual, up)
+    return _launch_for(x, weight, norm, residual, up, config, parts, dependent)(x, weight, norm, eps, residual, up)
 
 
 def _launch_for(
     x: Tensor, weight: Weight, norm: Tensor | None, residual: Tensor | None, up: Weight | None,
-    config: FewRowsConfig | None, parts: int | None,
+    config: FewRowsConfig | None, parts: int | None, dependent: bool,
 ) -> FewRowsLaunch:  # fmt: skip
     of = stored(weight)
     _check(x, of, norm, residual, None if up is None else stored(up))
     return _launches(
         *x.shape, of.N, of.format, of.group, of.codes.shape[1], of.codes.dtype, x.dtype, x.device, norm is not None,
-        residual is not None, up is not None, config, parts,
+        residual is not None, up is not None, config, parts, dependent,
     )  # fmt: skip
 
 
@@ -134,7 +138,7 @@ class FewRowsLaunch:
     def __init__(
         self, M: int, K: int, N: int, format: int, group: int, row: int, stored_as: torch.dtype, dtype: torch.dtype,
         device: torch.device, norm: bool, residual: bool, swiglu: bool, config: FewRowsConfig | None,
-        parts: int | None,
+        parts: int | None, dependent: bool,
     ) -> None:  # fmt: skip
         item = 1 if format == INT4 else stored_as.itemsize
         config = config or few_rows_config(item, this_machine().architecture)
@@ -151,8 +155,14 @@ class FewRowsLaunch:
         constants = {
             "FORMAT": format, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
             "BLOCK_N": config.BLOCK_N, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
+            "DEPENDENT": dependent, "AHEAD": 0,
         }  # fmt: skip
-        options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
+        if dependent and row * stored_as.itemsize % 16 == 0:
+            all_rows, pieces = N * self.parts * (2 if swiglu else 1), max(1, 128 // config.BLOCK_N)
+            of_a_row = min(blocks // self.parts * block_k, row) * stored_as.itemsize
+            ahead = min(FETCHED // all_rows, of_a_row)
+            constants["AHEAD"] = ahead // pieces // 16 * 16 * pieces
+        options = {"num_warps": config.num_warps, "num_stages": config.num_stages} | dependent_options(dependent)
         self.numbers, self.constants, self.options = (M, N, K, row, blocks, self.parts), constants, options
         self.launches: dict[float, TensorLaunch] = {}
 

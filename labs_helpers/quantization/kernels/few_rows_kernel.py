@@ -95,12 +95,22 @@ def few_rows_kernel(
     count_ptr, M, N, K, row, blocks, parts, eps,
     FORMAT: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT: tl.constexpr,
+    DEPENDENT: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Program parts · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads BLOCK_K
     columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles and parts rows of squares per
-    tile; count: one number per tile, 0 before and after a launch."""
+    tile; count: one number per tile, 0 before and after a launch. DEPENDENT: see compile/dependent_launch.py; the
+    program asks L2 for AHEAD bytes of each of its rows of w and up before it waits, since no kernel writes them."""
     tile, part = tl.program_id(0) // parts, tl.program_id(0) % parts
     n, m = tile * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_M)
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
+        if AHEAD > 0:
+            first = blocks * part // parts * BLOCK_K
+            prefetch(w_ptr + first, tile, N, row, BLOCK_N, AHEAD)
+            if SWIGLU:
+                prefetch(up_ptr + first, tile, N, row, BLOCK_N, AHEAD)
+        tl.extra.cuda.gdc_wait()
     acc = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     acc_up = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
     squares = tl.zeros((BLOCK_M,), tl.float32)
@@ -146,3 +156,23 @@ def few_rows_kernel(
             tl.store(count_ptr + tile, 0)
             finish(acc, acc_up, squares, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
                    FORMAT, NORM, RESIDUAL, SWIGLU)  # fmt: skip
+
+
+@triton.jit
+def prefetch(w_ptr, tile, N, row, BLOCK_N: tl.constexpr, AHEAD: tl.constexpr):
+    """Ask L2 for AHEAD bytes from w_ptr on, in each of this tile's rows (sm_90).
+
+    Each of 128 threads asks for another piece, a multiple of 16 bytes; with fewer pieces, threads would repeat them.
+    """
+    PIECES: tl.constexpr = 128 // BLOCK_N if BLOCK_N < 128 else 1
+    size: tl.constexpr = AHEAD // PIECES
+    piece = tl.arange(0, BLOCK_N * PIECES)
+    start = w_ptr + ((tile * BLOCK_N + piece // PIECES) % N).to(tl.int64) * row
+    tl.inline_asm_elementwise(
+        "cp.async.bulk.prefetch.L2.global [$1], $2; mov.u32 $0, 0;",
+        "=r,l,r",
+        [start.to(tl.int64) + piece % PIECES * size, tl.full((BLOCK_N * PIECES,), size, tl.int32)],
+        dtype=tl.int32,
+        is_pure=False,
+        pack=1,
+    )
