@@ -18,7 +18,7 @@ from labs_helpers.launch import program
 from labs_helpers.measure.machine import prepare_triton
 from labs_helpers.measure.study import Study
 from labs_helpers.quantization.weights import Fp8Weight, Int4Weight, Int8Weight, PairedInt4Weight
-from labs_helpers.transformer.decoding_study import LOOPS, Case, ours, run
+from labs_helpers.transformer.decoding_study import LOOPS, Case, Made, ours, run
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.sampling import Sampling
 
@@ -41,7 +41,8 @@ class Weights(nn.Module):
 
 def requantised(quantise: Callable[[Any], Any], model: Transformer) -> None:
     """Replace the weights of all blocks' linear layers, one at a time."""
-    for block in model.blocks:
+    blocks: Any = model.blocks
+    for block in blocks:
         for part in block.children():
             for name, layer in list(part.named_children()):
                 setattr(part, name, Weights(quantise(layer.weight.detach())))
@@ -53,13 +54,13 @@ def cases() -> dict[str, Case]:
     from labs_helpers.quantization.decode_operations import few_rows_operations
 
     graph = partial(ours, operations=few_rows_operations())
-    few_rows = {
+    few_rows: dict[str, Made] = {
         "few_rows, eager": partial(graph, graph=False),
         "few_rows, CUDA graph, no dependent launches": partial(ours, operations=few_rows_operations(dependent=False)),
         "few_rows, CUDA graph": graph,
         "few_rows, CUDA graph, greedy": partial(graph, how=Sampling()),
     }
-    quantised = {"few_rows, CUDA graph": graph}
+    quantised: dict[str, Made] = {"few_rows, CUDA graph": graph}
     formats: dict[str, Case] = {name: (quantised, partial(requantised, way)) for name, way in FORMATS.items()}
     return {"bf16": (LOOPS | few_rows, None)} | formats
 

@@ -172,7 +172,7 @@ def short(name: str) -> str:
 
 def weight_bytes(model: Transformer) -> int:
     """Return the bytes of the weights that a step reads: all but the embedding's, unless it is also the output's."""
-    read = [module for module in model.modules() if hasattr(module, "weight")]
+    read: list[Any] = [module for module in model.modules() if hasattr(module, "weight")]
     return sum(module.weight.nbytes for module in read if model.output is None or module is not model.embedding)
 
 

@@ -190,6 +190,10 @@ class Halves:
     q: torch.Tensor
     scale: torch.Tensor
 
+    @property
+    def shape(self):
+        return self.q.shape
+
     def dequantize(self, dtype):
         return self.q.to(dtype) * self.scale[:, None].to(dtype)
 
