@@ -1,6 +1,7 @@
 """The operations of a decoding step in plain PyTorch, for any device and dtype.
 
-A weight is a tensor (N, K), or an object with such a `shape` and with `dequantize(dtype)`, which returns the tensor. x has few rows, (B, K).
+A weight is a tensor (N, K), or an object with such a `shape` whose `dequantize(dtype)` returns the tensor. x has few
+rows, (B, K).
 """
 
 from __future__ import annotations
