@@ -140,7 +140,8 @@ def table(frame: Any) -> Any:
     """Return, per shape, format and product, microseconds by number of rows, of the fastest configuration."""
     if "us" not in frame:
         return frame[["format", "name", "error"]].drop_duplicates()
-    return frame.pivot_table(index=["K", "N", "format", "roof_us", "name"], columns="M", values="us", aggfunc="min").round(1).reset_index()  # fmt: skip
+    rows = ["K", "N", "format", "roof_us", "name"]
+    return frame.pivot_table(index=rows, columns="M", values="us", aggfunc="min").round(1).reset_index()
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -126,7 +126,9 @@ def few_rows_kernel(
             squares += more
         acc = add_block(acc, x, x_high, w_ptr, scale_ptr, zero_ptr, n, block, N, K, row, FORMAT, BLOCK_K)
         if SWIGLU:
-            acc_up = add_block(acc_up, x, x_high, up_ptr, up_scale_ptr, up_zero_ptr, n, block, N, K, row, FORMAT, BLOCK_K)
+            acc_up = add_block(
+                acc_up, x, x_high, up_ptr, up_scale_ptr, up_zero_ptr, n, block, N, K, row, FORMAT, BLOCK_K
+            )
     if not SPLIT:
         finish(acc, acc_up, squares, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
                FORMAT, NORM, RESIDUAL, SWIGLU)  # fmt: skip
