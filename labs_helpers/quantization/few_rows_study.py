@@ -161,13 +161,17 @@ def main(arguments: list[str] | None = None) -> None:
     until = time.monotonic() + chosen.seconds
     torch.manual_seed(0)
     found: list[dict[str, Any]] = []
-    for K, N in [*SHAPES, *random_shapes(chosen.random)]:
-        for record in race_shape(K, N, configs, until):
-            found.append(record)
-            if "error" in record:
-                print(record["K"], record["N"], record["M"], record["name"], record["error"], flush=True)
-        torch.cuda.empty_cache()
-    STUDY.keep(found, chosen.out, table=table)
+    try:
+        for K, N in [*SHAPES, *random_shapes(chosen.random)]:
+            if time.monotonic() > until:
+                break
+            for record in race_shape(K, N, configs, until):
+                found.append(record)
+                if "error" in record:
+                    print(record["K"], record["N"], record["M"], record["name"], record["error"], flush=True)
+            torch.cuda.empty_cache()
+    finally:  # an error keeps what was measured before it
+        STUDY.keep(found, chosen.out, table=table if found else None)
 
 
 if __name__ == "__main__":
