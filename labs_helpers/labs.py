@@ -195,6 +195,17 @@ LABS = (
         needs=("01", "08"),
         transfer="tests.clinic.lab11.exercises.ex9_smallest_change",
     ),
+    Lab(
+        "12",
+        "Quantised weights, and kernels that read them",
+        "a kernel that doubles each element, and the bytes that it moves",
+        "12_quantised_weights_and_kernels_that_read_them.ipynb",
+        "labs_helpers.quantization.lab12",
+        minutes=20,
+        hardware=ANY_MACHINE,
+        needs=("00",),
+        transfer="tests.quantization.lab12.exercises.ex2_scale_and_add",
+    ),
 )
 
 
