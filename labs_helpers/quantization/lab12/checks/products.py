@@ -61,7 +61,7 @@ def rounding_causes(run: Run, right: torch.Tensor, roundings: Sequence[Rounding]
     if run.value.dtype != torch.float16 or found.shape != right.shape or not bool(found.isfinite().all()):
         return
     off = (found - right).abs().mean()
-    fitting = [said for said, like in roundings if (found - like).abs().mean() < 0.25 * off]
+    fitting = [said for said, like in roundings if (found - like.half().double()).abs().mean() < 0.25 * off]
     yield from ((said, found) for said in fitting)
 
 
