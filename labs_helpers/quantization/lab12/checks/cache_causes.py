@@ -55,17 +55,22 @@ def output_causes(q, k, k_scale, v, v_scale, block) -> Candidates:
     yield "k_scale and v_scale are exchanged", _attend(scores(k * v_scale[..., None]), v * k_scale[..., None])
     yield "the values are scaled by k_scale", _attend(true, v * k_scale[..., None])
     yield "the keys are scaled by v_scale", _attend(scores(k * v_scale[..., None]), values)
-    yield "all positions get the first position's scales", _attend(scores(k * k_scale[:, :1, None]), v * v_scale[:, :1, None])
-    yield "every block gets the first block's scales", _attend(
-        scores(k * k_scale[:, torch.arange(L) % block, None]), v * v_scale[:, torch.arange(L) % block, None]
+    yield (
+        "all positions get the first position's scales",
+        _attend(scores(k * k_scale[:, :1, None]), v * v_scale[:, :1, None]),
+    )
+    yield (
+        "every block gets the first block's scales",
+        _attend(scores(k * k_scale[:, torch.arange(L) % block, None]), v * v_scale[:, torch.arange(L) % block, None]),
     )
     yield "every head gets head 0's scales", _attend(scores(k * k_scale[:1, :, None]), v * v_scale[:1, :, None])
     yield "the scores are divided by the scales; multiply", _attend(scores(k / k_scale[..., None]), values)
     yield "the scores are not divided by √D", _attend(scores(keys, root=1), values)
     yield "the scores are divided by D, not by √D", _attend(scores(keys, root=D), values)
     yield "the scores are multiplied by √D; divide", _attend(scores(keys, root=D**-0.5), values)
-    yield "the output is not divided by the sum of the weights", torch.einsum(
-        "hl,hld->hd", (true - true.amax(dim=1, keepdim=True)).exp(), values
+    yield (
+        "the output is not divided by the sum of the weights",
+        torch.einsum("hl,hld->hd", (true - true.amax(dim=1, keepdim=True)).exp(), values),
     )
     yield "the weights are powers of 2 instead of e", _attend(true * 0.6931471805599453, values)
     if L > block:
@@ -106,7 +111,10 @@ def bound_causes(q, k, k_scale, v, v_scale, o) -> Candidates:
     yield "an error of rounding is half a scale, not a whole one", _bound(*given, half_k=1.0, half_v=1.0)
     yield "the keys' error is half a scale, not a whole one", _bound(*given, half_k=1.0)
     yield "the values' error is half a scale, not a whole one", _bound(*given, half_v=1.0)
-    yield "of_score is doubled in the exponent: numerator and denominator of a weight both change", _bound(*given, factor=1.0)
+    yield (
+        "of_score is doubled in the exponent: numerator and denominator of a weight both change",
+        _bound(*given, factor=1.0),
+    )
     yield "1 is not subtracted from exp(2 · of_score)", _bound(*given, minus=0.0)
     yield "the sum of |q| is not divided by √D", _bound(*given, root=False)
     yield "the errors of q · key add up with |q|, not with q", _bound(*given, of_q=lambda q: q.sum(dim=1))
@@ -116,11 +124,21 @@ def bound_causes(q, k, k_scale, v, v_scale, o) -> Candidates:
     yield "the largest scale counts, not the mean", _bound(*given, worst=torch.mean)
     yield "the largest scale counts, not the smallest", _bound(*given, worst=torch.amin)
     yield "the scales of the last position are used; take the largest", _bound(*given, worst=lambda x, dim: x[:, -1])
-    yield "the values are not scaled before their largest is taken", _bound(*given, of_v=lambda values: v.abs().amax(dim=(1, 2)))
-    yield "the largest absolute value counts, not the largest value", _bound(*given, of_v=lambda values: values.amax(dim=(1, 2)))
-    yield "the largest cached value counts, not the largest output", _bound(*given, of_v=lambda values: o.abs().amax(dim=1))
-    yield "the largest cached value counts, not the largest sum or mean", _bound(
-        *given, of_v=lambda values: values.abs().mean(dim=2).amax(dim=1)
+    yield (
+        "the values are not scaled before their largest is taken",
+        _bound(*given, of_v=lambda values: v.abs().amax(dim=(1, 2))),
+    )
+    yield (
+        "the largest absolute value counts, not the largest value",
+        _bound(*given, of_v=lambda values: values.amax(dim=(1, 2))),
+    )
+    yield (
+        "the largest cached value counts, not the largest output",
+        _bound(*given, of_v=lambda values: o.abs().amax(dim=1)),
+    )
+    yield (
+        "the largest cached value counts, not the largest sum or mean",
+        _bound(*given, of_v=lambda values: values.abs().mean(dim=2).amax(dim=1)),
     )
     yield "this approximates exp(2 · of_score) − 1 by 2 · of_score, which is too small", _bound_linear(*given)
 

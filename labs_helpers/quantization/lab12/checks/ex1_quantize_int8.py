@@ -18,7 +18,7 @@ def weights():
     with_zeros[2] = 0.0
     return [
         ("6×9 float32, one row without positive numbers", without_ties(w)),
-        ("8×8 float32, columns of very different sizes", without_ties(drawn(8, 8, seed=2) * 10.0 ** torch.arange(-4, 4))),
+        ("8×8 float32, columns of different sizes", without_ties(drawn(8, 8, seed=2) * 10.0 ** torch.arange(-4, 4))),
         ("5×64 bfloat16", without_ties(drawn(5, 64, seed=3, dtype=torch.bfloat16))),
         ("16×40 float16, rows below 0.01", without_ties((0.002 * drawn(16, 40, seed=4)).half())),
         ("4×5 float32, a row of zeros", without_ties(with_zeros)),
@@ -36,7 +36,7 @@ def quantize_int8(student):
 def _forms(part, found, wanted) -> str:
     if found.shape != wanted.shape and part in ("scale", "bound"):
         if found.ndim == 1:
-            return "there is one number per column of w, an input channel; an output channel is a row: reduce over dim=1"
+            return "there is one number per column of w; an output channel is a row: reduce over dim=1"
         if found.ndim == 0:
             return "one number serves the whole weight; every row needs its own"
         if found.numel() == wanted.numel():

@@ -12,11 +12,14 @@ from labs_helpers.quantization.lab12.checks.products import activations, expect_
 half = torch.float16
 
 
-@exercise("12/3", "a kernel that reads int8 (W8A16)", points=15, minutes=20, reference=exercises.int8_linear, kernel=True)
+@exercise(
+    "12/3", "a kernel that reads int8 (W8A16)", points=15, minutes=20, reference=exercises.int8_linear, kernel=True
+)
 def int8_linear(student):
     cases = (
         ("5×70 float32, 100×70 weight", activations(5, 70, torch.float32), *_weight(100, 70)),
-        ("16×96 float32, 64×96 weight in tiles of 32×32", activations(16, 96, torch.float32), *_weight(64, 96), {"BLOCK_N": 32, "BLOCK_K": 32}),
+        ("16×96 float32, 64×96 weight in tiles of 32×32", activations(16, 96, torch.float32), *_weight(64, 96),
+         {"BLOCK_N": 32, "BLOCK_K": 32}),
         ("1×129 float16, 33×129 weight", activations(1, 129, half), *_weight(33, 129)),
         ("12×256 float16, sums beyond 65,504 before the scale", activations(12, 256, half, 60.0), *_weight(70, 256)),
         ("3×40 float16, 20×40 weight in one tile of 64×64", activations(3, 40, half), *_weight(20, 40)),
@@ -46,9 +49,10 @@ def _causes(run, x, q, scale):
     yield "the scale is applied twice", whole_product * of_column**2
     yield "the scale is added; multiply", whole_product + of_column
     yield "all columns get the scale of column 0; load scale_ptr + columns", whole_product * of_column[0]
-    yield "every tile gets the scales of the first one; load scale_ptr + columns", whole_product * of_column[
-        torch.arange(len(of_column)) % run.launches[-1].constexprs.get("BLOCK_N", 64)
-    ]
+    yield (
+        "every tile gets the scales of the first one; load scale_ptr + columns",
+        whole_product * of_column[torch.arange(len(of_column)) % run.launches[-1].constexprs.get("BLOCK_N", 64)],
+    )
     if len(x) <= len(of_column):
         by_row = whole_product * of_column[: len(x), None]
         yield "the scale runs along the rows of y; it belongs to the columns, scale[None, :]", by_row
@@ -69,7 +73,10 @@ def _causes(run, x, q, scale):
     roundings = (
         ("the weight is rounded to float16 after scaling; scale acc in float32 instead", product(x, w.to(half))),
         ("the scale is rounded to float16; keep it float32", whole_product * scale.cpu().to(half).double()),
-        ("acc is rounded to float16 before the scale; multiply in float32", whole_product.to(half).double() * of_column),
+        (
+            "acc is rounded to float16 before the scale; multiply in float32",
+            whole_product.to(half).double() * of_column,
+        ),
         (
             "the sum is rounded to float16 in every step; keep acc in float32",
             products.in_steps(x, q, block, lambda acc: acc.to(half)) * of_column,

@@ -13,13 +13,17 @@ from labs_helpers.quantization.lab12.checks.products import activations, expect_
 half = torch.float16
 
 
-@exercise("12/4", "a kernel that reads int4 (W4A16)", points=20, minutes=30, reference=exercises.int4_linear, kernel=True)
+@exercise(
+    "12/4", "a kernel that reads int4 (W4A16)", points=20, minutes=30, reference=exercises.int4_linear, kernel=True
+)
 def int4_linear(student):
     single = torch.float32
     cases = (
         ("5×128 float32, groups of 64, 40×128 weight", activations(5, 128, single), *_weight(40, 128, 64)),
-        ("16×192 float32, groups of 32, in tiles of 32×32", activations(16, 192, single), *_weight(70, 192, 32), {"BLOCK_N": 32}),
-        ("1×256 float16, groups of 128, in steps of 64", activations(1, 256, half), *_weight(33, 256, 128), {"BLOCK_K": 64}),
+        ("16×192 float32, groups of 32, in tiles of 32×32", activations(16, 192, single), *_weight(70, 192, 32),
+         {"BLOCK_N": 32}),
+        ("1×256 float16, groups of 128, in steps of 64", activations(1, 256, half), *_weight(33, 256, 128),
+         {"BLOCK_K": 64}),
         ("9×512 float16, groups of 128", activations(9, 512, half), *_weight(64, 512, 128)),
     )  # fmt: skip
     run = yield from kernel_cases(student, cases, _truth, causes, _loads, output="y", fused=True)

@@ -27,9 +27,7 @@ def smooth(student):
         ("one channel without activations, one without weights", unused, w, 0.5),
     )
     names = ("x_smooth", "w_smooth", "s")
-    yield from tensor_cases(
-        student, cases, exercises.smooth, MISTAKES, names, error=1e-5, forms=_forms, advice=ADVICE
-    )
+    yield from tensor_cases(student, cases, exercises.smooth, MISTAKES, names, error=1e-5, forms=_forms, advice=ADVICE)
 
 
 def _forms(part, found, wanted) -> str:

@@ -39,15 +39,18 @@ def causes(run, x, packed, scale, zero, group) -> Candidates:
     w = (codes - zeros) * scales
     swapped = "the halves of a byte are swapped: the lower four bits belong to the even column"
     yield swapped, product(x, (alternating(upper, lower) - zeros) * scales)
-    yield "the upper half is not shifted to the right by 4", product(
-        x, (alternating(lower, 16 * upper) - zeros) * scales
+    yield (
+        "the upper half is not shifted to the right by 4",
+        product(x, (alternating(lower, 16 * upper) - zeros) * scales),
     )
-    yield "the lower half still contains the upper four bits; mask it with 15", product(
-        x, (alternating(lower + 16 * upper, upper) - zeros) * scales
+    yield (
+        "the lower half still contains the upper four bits; mask it with 15",
+        product(x, (alternating(lower + 16 * upper, upper) - zeros) * scales),
     )
     signed = alternating(lower, upper - 16 * (upper > 7))
-    yield "the byte is shifted as a signed number, so the upper half loses its range 8 to 15", product(
-        x, (signed - zeros) * scales
+    yield (
+        "the byte is shifted as a signed number, so the upper half loses its range 8 to 15",
+        product(x, (signed - zeros) * scales),
     )
     both_signed = codes - 16 * (codes > 7)
     yield "the codes are read as two's complement; they are 0 to 15", product(x, (both_signed - zeros) * scales)
@@ -57,13 +60,15 @@ def causes(run, x, packed, scale, zero, group) -> Candidates:
     yield "the zero point is added; subtract it", product(x, (codes + zeros) * scales)
     yield "the zero point is subtracted after scaling: w = (code − zero) · scale", product(x, codes * scales - zeros)
     wrapped = (codes - zeros) % 256
-    yield "code − zero wraps around in uint8, which has no negative numbers; convert to float32 first", product(
-        x, wrapped * scales
+    yield (
+        "code − zero wraps around in uint8, which has no negative numbers; convert to float32 first",
+        product(x, wrapped * scales),
     )
     even = torch.arange(K) % 2 == 0
     for said, kept in (("odd", even), ("even", ~even)):
-        yield f"only the {'even' if said == 'odd' else 'odd'} columns' zero point is subtracted", product(
-            x, (codes - zeros * kept) * scales
+        yield (
+            f"only the {'even' if said == 'odd' else 'odd'} columns' zero point is subtracted",
+            product(x, (codes - zeros * kept) * scales),
         )
     yield "the scale is missing", product(x, codes - zeros)
     yield "the product is divided by the scale; multiply", product(x, (codes - zeros) / scales)
@@ -80,8 +85,9 @@ def causes(run, x, packed, scale, zero, group) -> Candidates:
     yield "every group gets the first group's scale", product(x, (codes - zeros) * scale.cpu().double()[:, first])
     yield "every group gets the first group's zero point", product(x, (codes - zero.cpu().double()[:, first]) * scales)
     last = scale.cpu().double()[:, -1:]
-    yield "the scales are applied after the loop, when only the last group's are left; apply them in each step", product(
-        x, (codes - zeros) * last
+    yield (
+        "the scales are applied after the loop, when only the last group's are left; apply them in each step",
+        product(x, (codes - zeros) * last),
     )
     every_step = torch.zeros(len(x), len(codes), dtype=torch.float64)
     for k in range(0, K, block):
@@ -91,11 +97,13 @@ def causes(run, x, packed, scale, zero, group) -> Candidates:
     both = x.cpu().double()
     yield "both products use x's even columns", product(alternating(both[:, 0::2], both[:, 0::2]), w)
     yield "both products use x's odd columns", product(alternating(both[:, 1::2], both[:, 1::2]), w)
-    yield "the lower half of a byte meets x's odd columns, and the upper half its even ones", product(
-        alternating(both[:, 1::2], both[:, 0::2]), w
+    yield (
+        "the lower half of a byte meets x's odd columns, and the upper half its even ones",
+        product(alternating(both[:, 1::2], both[:, 0::2]), w),
     )
-    yield "a step's x is split into its first and its second half; a byte holds two neighbors", product(
-        _first_and_second(both, block), w
+    yield (
+        "a step's x is split into its first and its second half; a byte holds two neighbors",
+        product(_first_and_second(both, block), w),
     )
     yield "only the lower half of each byte is used", product(x, w * even)
     yield "only the upper half of each byte is used", product(x, w * ~even)
@@ -118,7 +126,10 @@ def _wrong_places(x, codes, scale, zero, group, block) -> Candidates:
     places = (
         ("scales and zero points are read as (K/group, N); they are (N, K/group)", g * N + n),
         ("scales and zero points are read at columns + group number; a row of them has K/group", n + g),
-        ("the group is counted in steps of BLOCK_K: it is start // group", n * groups + torch.arange(K)[None, :] // block),
+        (
+            "the group is counted in steps of BLOCK_K: it is start // group",
+            n * groups + torch.arange(K)[None, :] // block,
+        ),
     )
     for said, place in places:
         at = place.expand(N, K).clamp(max=N * groups - 1)

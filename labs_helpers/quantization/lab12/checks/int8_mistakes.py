@@ -86,7 +86,8 @@ MISTAKES = [
         "the bound is a whole step; the nearest whole number is at most half a step away",
         _with(bound=lambda w, q, scale: scale),
     ),
-    ("the bound is this weight's own error; another row with the same scale may have a larger one", _with(bound=_error)),
+    ("the bound is this weight's own error; another row with the same scale may have a larger one",
+     _with(bound=_error)),
     (
         "the bound is in steps of q; a step is one scale in units of w",
         _with(bound=lambda w, q, scale: torch.full_like(scale, 0.5)),

@@ -36,12 +36,14 @@ def speed_ups(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, floa
     yield "a zero point takes 1 byte, not 2", gain(*given, scales=2 * N if rows else 4 * N * K / group)
     yield "a scale takes 2 bytes, not 4", gain(*given, scales=4 * N if rows else 5 * N * K / group)
     yield "a scale takes 2 bytes, not 1", gain(*given, scales=N if rows else 2 * N * K / group)
-    yield "every row has its own groups: there are N·K / group scales, not K / group", (
-        right if rows else gain(*given, scales=3 * K / group)
+    yield (
+        "every row has its own groups: there are N·K / group scales, not K / group",
+        (right if rows else gain(*given, scales=3 * K / group)),
     )
     yield "there is one scale per row of W (N), not per column (K)", gain(*given, scales=2 * K) if rows else right
-    yield "the groups run along a row of W: K / group of them, not N / group", (
-        right if rows else gain(*given, scales=3 * N / group)
+    yield (
+        "the groups run along a row of W: K / group of them, not N / group",
+        (right if rows else gain(*given, scales=3 * N / group)),
     )
     yield "x is read, too: M·K elements", gain(*given, x=0)
     yield "y is written, too: M·N elements", gain(*given, y=0)
@@ -54,8 +56,9 @@ def speed_ups(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, floa
     yield "a product takes the longer of its two times, not the shorter", gain(*given, combine=min)
     yield "the FLOPs take time, too: the larger of the two", gain(*given, combine=lambda a, b: a)
     yield "this is the quotient of the bits; count all bytes", 16 / bits
-    yield "this is the quotient of the weights' bytes; the activations and the FLOPs count, too", gain(
-        *given, x=0, y=0, combine=lambda a, b: a
+    yield (
+        "this is the quotient of the weights' bytes; the activations and the FLOPs count, too",
+        gain(*given, x=0, y=0, combine=lambda a, b: a),
     )
     yield "the quotient is upside down: bfloat16's time over the quantised one's", 1 / right
     yield "a bfloat16 element takes 2 bytes, not 4", gain(*given, full=4.0)
@@ -69,8 +72,9 @@ def crossovers(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, int
     given = N, K, bandwidth, rate
     right = crossing(*given)
     small = bits / 8 + (2 / K if group is None else 3 / group)
-    yield "from here on the quantised product is limited by its FLOPs; the bfloat16 one must be, too", crossing(
-        *given, weight=small
+    yield (
+        "from here on the quantised product is limited by its FLOPs; the bfloat16 one must be, too",
+        crossing(*given, weight=small),
     )
     yield "the bytes of x and y also grow with M", crossing(*given, row=0)
     yield "y is written, too: its bytes grow with M", crossing(*given, row=2 * K)
@@ -79,8 +83,9 @@ def crossovers(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, int
     yield "half a row does not exist: round up, since below it the times differ", crossing(*given, rounding=math.floor)
     yield "half a row does not exist: round up, since below it the times differ", crossing(*given, rounding=round)
     yield "this is one row too many", crossing(*given, rounding=lambda m: math.ceil(m) + 1)
-    yield "if the bytes per row take longer than its FLOPs, the times are never equal: None", (
-        _unguarded(*given) if right is None else right
+    yield (
+        "if the bytes per row take longer than its FLOPs, the times are never equal: None",
+        (_unguarded(*given) if right is None else right),
     )
     yield "if the times are never equal, the crossover is None, not 0", 0 if right is None else right
     yield "the crossover is None only if the bytes of a row take longer than its FLOPs", None

@@ -43,7 +43,8 @@ def tensor_cases(
 
     names: of the parts of the answer, one of which is not in a tuple. mistakes: pairs of a sentence and a function of
     the arguments that makes the mistake. error: the largest relative error. forms(part, found, expected): the cause of
-    a tensor with a wrong shape or dtype. call: the student's function with a comparable result. A second call must return new tensors.
+    a tensor with a wrong shape or dtype. call: the student's function with a comparable result. A second call must '
+     'return new tensors.
     """
     comparison = Comparison("{0}", bound=relative(error), slack=1e-5, advice=advice)
     for number, (case, *arguments) in enumerate(cases):
