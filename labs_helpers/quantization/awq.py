@@ -1,10 +1,10 @@
 """AWQ (Lin et al., 2024): protect the weights that meet large activations when weights alone are rounded.
 
-Rounding makes the same error in every column of a group, and column j's is multiplied by |X_j|. Multiplying an important
-column by s_j > 1 before rounding, and its activations by 1 / s_j, divides its error by s_j, unless the column becomes the
-largest of its group and so coarsens the group's scale. The best trade-off is searched: s_j = (mean|X_j|)^α, with the α
-that keeps the layers' outputs closest to the original ones. (The paper's second search, for clipping, is not part of
-this.)
+Rounding makes the same error in every column of a group, and column j's is multiplied by |X_j|. Multiplying an
+important column by s_j > 1 before rounding, and its activations by 1 / s_j, divides its error by s_j, unless the column
+becomes the largest of its group and so coarsens the group's scale. The best trade-off is searched: s_j = (mean|X_j|)^α,
+with the α that keeps the layers' outputs closest to the original ones. (The paper also searches how far to clip the
+weights; this does not.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Quantization-aware training with a straight-through estimator (Bengio et al., 2013; Jacob et al., 2018).
 
 The forward pass uses the rounded weights, so the loss sees the rounding. The derivative of rounding is zero almost
-everywhere; the backward pass pretends that it is 1 and hands the gradient through to the weights in full precision, which
+everywhere. The backward pass pretends that it is 1, and hands the gradient to the weights in full precision. They
 collect updates that are too small to change a rounded weight at once.
 """
 
