@@ -7,6 +7,7 @@ Two ranks train: with NCCL on two GPUs, else with gloo.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -21,6 +22,7 @@ from labs_helpers.measure.machine import cores_label, this_machine
 from labs_helpers.measure.study import Study
 
 STUDY = Study("failures", "python -m labs_helpers.clinic.failures", machine="2x-nvidia-h200")
+RANKS = 2
 LAYOUTS = {"dp 2": ("--dp", "2"), "pp 2": ("--pp", "2")}
 SMALL = ("--data", "text", "--length", "16", "--width", "32", "--heads", "4", "--batch", "12", "--steps", "4")
 TIMEOUT_S = 10  # without progress, after which a stuck rank is named
@@ -30,7 +32,7 @@ REPORTED = re.compile(
 )
 
 
-def failure(way: str, layout: Sequence[str], ranks: int = 2, timeout: float = 120) -> dict[str, Any]:
+def failure(way: str, layout: Sequence[str], ranks: int = RANKS, timeout: float = 120) -> dict[str, Any]:
     """Return {'way', 'seconds' from the failure until the last process is gone, 'output'} of one job that fails.
 
     Raises RuntimeError if the job does not fail, or exceeds `timeout` seconds.
@@ -64,6 +66,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS), help="default: all of them")
     parser.add_argument("--layouts", nargs="+", choices=list(LAYOUTS), default=list(LAYOUTS), help="default: both")
     given = parser.parse_args(arguments)
+    import torch
+
+    if torch.cuda.device_count() < RANKS:
+        os.environ["LABS_DEVICE"] = "cpu"  # a rank needs a GPU of its own
     machine = this_machine()
     records = []
     for layout in given.layouts:
