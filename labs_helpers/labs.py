@@ -197,14 +197,14 @@ LABS = (
     ),
     Lab(
         "12",
-        "Quantised weights, and kernels that read them",
-        "a kernel that doubles each element, and the bytes that it moves",
-        "12_quantised_weights_and_kernels_that_read_them.ipynb",
+        "Quantized weights, and kernels that read them",
+        "int8 and int4 weights, kernels that dequantize in registers, and what bytes and rounding really change",
+        "12_quantized_weights.ipynb",
         "labs_helpers.quantization.lab12",
-        minutes=20,
+        minutes=270,
         hardware=ANY_MACHINE,
-        needs=("00",),
-        transfer="tests.quantization.lab12.exercises.ex2_scale_and_add",
+        needs=("02", "04"),
+        transfer="tests.quantization.lab12.exercises.ex9_int8_cache_attention",
     ),
 )
 

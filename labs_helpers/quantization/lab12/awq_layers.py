@@ -1,4 +1,4 @@
-"""Layers for the search of exercise 7: inputs with a few important channels, and the quantizer that it gets."""
+"""Layers whose inputs have a few important channels, and the quantizer of exercise 7."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ GROUP = 32
 RATIOS = tuple(i / 10 for i in range(11))
 
 
-def grouped_int4(w: torch.Tensor, group: int = GROUP) -> torch.Tensor:
-    """Return w, (N, K), after rounding to int4 with a scale and a zero point per group of columns."""
-    parts = w.unflatten(1, (-1, group))
+def grouped(w: torch.Tensor, group: int = GROUP, bits: int = 4) -> torch.Tensor:
+    """Return w, (N, K), after rounding to int4, or fewer bits, with a scale and a zero point per group of columns."""
+    parts, most = w.unflatten(1, (-1, group)), 2**bits - 1
     low, high = parts.amin(dim=2, keepdim=True).clamp(max=0), parts.amax(dim=2, keepdim=True).clamp(min=0)
-    scale = ((high - low) / 15).clamp(min=1e-8)
+    scale = ((high - low) / most).clamp(min=1e-8)
     zero = (-low / scale).round()
-    codes = ((parts / scale).round() + zero).clamp(0, 15)
+    codes = ((parts / scale).round() + zero).clamp(0, most)
     return ((codes - zero) * scale).flatten(1)
 
 

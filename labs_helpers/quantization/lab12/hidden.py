@@ -10,7 +10,7 @@ import torch
 
 from labs_helpers.grading.hidden import hidden, normal
 from labs_helpers.grading.hidden.launched import between, exactly, launched
-from labs_helpers.quantization.lab12.awq_layers import grouped_int4
+from labs_helpers.quantization.lab12.awq_layers import grouped
 from labs_helpers.quantization.lab12.checks.cache_causes import cached
 from labs_helpers.quantization.lab12.checks.drawn import without_ties
 
@@ -84,7 +84,7 @@ def awq_search(function: Callable[..., Any], draw: np.random.Generator) -> Itera
         T, N, K = int(draw.integers(1, 40)), int(draw.integers(8, 30)), 32 * int(draw.integers(1, 4))
         x, w = normal(draw, T, K), normal(draw, N, K)
         x[:, draw.integers(0, K, 2)] *= float(draw.uniform(5, 30))
-        ratio, _, errors = function(x, w, grouped_int4, (0.0, 0.5, 1.0))
+        ratio, _, errors = function(x, w, grouped, (0.0, 0.5, 1.0))
         # A factor that differs in its last bit may move a weight to the next code: errors are compared to two digits.
         yield float(ratio), [float(f"{float(error):.1e}") for error in errors]
 

@@ -5,7 +5,7 @@ import torch
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_is_number, expect_tuple
 from labs_helpers.quantization.lab12 import exercises
-from labs_helpers.quantization.lab12.awq_layers import RATIOS, grouped_int4, layer
+from labs_helpers.quantization.lab12.awq_layers import RATIOS, grouped, layer
 from labs_helpers.quantization.lab12.checks.awq_mistakes import MISTAKES
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
 
@@ -15,10 +15,10 @@ ADVICE = "try the ratio 0 first: all factors are 1, so the error is that of plai
 @exercise("12/7", "AWQ's search", points=15, minutes=20, reference=exercises.awq_search)
 def awq_search(student):
     cases = (
-        ("two important channels, the ratio 0.5 alone", *layer(0), grouped_int4, (0.5,)),
-        ("two important channels, six ratios", *layer(0), grouped_int4, (0.2, 0.5, 1.0, 0.0, 0.8, 0.7)),
-        ("one token", *layer(1), grouped_int4, RATIOS),
-        ("channels of similar size", *layer(2), grouped_int4, RATIOS),
+        ("two important channels, the ratio 0.5 alone", *layer(0), grouped, (0.5,)),
+        ("two important channels, six ratios", *layer(0), grouped, (0.2, 0.5, 1.0, 0.0, 0.8, 0.7)),
+        ("one token", *layer(1), grouped, RATIOS),
+        ("channels of similar size", *layer(2), grouped, RATIOS),
         ("a quantizer that rounds everything to 0: the first ratio", *layer(2), torch.zeros_like, (0.4, 0.3, 0.2)),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 def gain(M, N, K, bits, group, bandwidth, rate, *, full=2.0, small=None, scales=None, x=None, y=None,
          flops=None, combine=max, activations=2.0):  # fmt: skip
     """Return the right speed-up; other settings than the defaults make mistakes."""
-    scales = (2 * N if group is None else 3 * N * K / group) if scales is None else scales
+    scales = (4 * N if group is None else 3 * N * K / group) if scales is None else scales
     weight = N * K * (bits / 8 if small is None else small) + scales
     row = activations * ((K if x is None else x) + (N if y is None else y))
     computing = (2 * M * N * K if flops is None else flops) / rate
@@ -31,19 +31,20 @@ def speed_ups(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, floa
     given = M, N, K, bits, group, bandwidth, rate
     right, rows = gain(*given), group is None
     yield "scales and zero points are bytes of the weight, too", gain(*given, scales=0)
-    yield "with groups, there are zero points, 1 byte each", gain(*given, scales=2 * N if rows else 2 * N * K / group)
-    yield "without groups, there are no zero points", gain(*given, scales=3 * N if rows else 3 * N * K / group)
-    yield "a zero point takes 1 byte, not 2", gain(*given, scales=2 * N if rows else 4 * N * K / group)
-    yield "a scale takes 2 bytes, not 4", gain(*given, scales=4 * N if rows else 5 * N * K / group)
-    yield "a scale takes 2 bytes, not 1", gain(*given, scales=N if rows else 2 * N * K / group)
+    yield "with groups, there are zero points, 1 byte each", right if rows else gain(*given, scales=2 * N * K / group)
+    yield "without groups, there are no zero points", gain(*given, scales=5 * N) if rows else right
+    yield "a zero point takes 1 byte, not 2", right if rows else gain(*given, scales=4 * N * K / group)
+    yield "a group's scale takes 2 bytes, not 4", right if rows else gain(*given, scales=5 * N * K / group)
+    yield "a row's scale takes 4 bytes, not 2", gain(*given, scales=2 * N) if rows else right
+    yield "a row's scale takes 4 bytes, not 1", gain(*given, scales=N) if rows else right
     yield (
         "every row has its own groups: there are N·K / group scales, not K / group",
-        (right if rows else gain(*given, scales=3 * K / group)),
+        right if rows else gain(*given, scales=3 * K / group),
     )
-    yield "there is one scale per row of W (N), not per column (K)", gain(*given, scales=2 * K) if rows else right
+    yield "there is one scale per row of W (N), not per column (K)", gain(*given, scales=4 * K) if rows else right
     yield (
         "the groups run along a row of W: K / group of them, not N / group",
-        (right if rows else gain(*given, scales=3 * N / group)),
+        right if rows else gain(*given, scales=3 * N / group),
     )
     yield "x is read, too: M·K elements", gain(*given, x=0)
     yield "y is written, too: M·N elements", gain(*given, y=0)
@@ -71,7 +72,7 @@ def crossovers(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, int
     """Yield pairs of a sentence and the crossover that it gives."""
     given = N, K, bandwidth, rate
     right = crossing(*given)
-    small = bits / 8 + (2 / K if group is None else 3 / group)
+    small = bits / 8 + (4 / K if group is None else 3 / group)
     yield (
         "from here on the quantised product is limited by its FLOPs; the bfloat16 one must be, too",
         crossing(*given, weight=small),

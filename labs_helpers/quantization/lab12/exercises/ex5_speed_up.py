@@ -13,7 +13,7 @@ def speed_up(M, N, K, bits, group, bandwidth, rate):
     longer of its two times: that of its bytes and that of its FLOPs.
     bits: of each quantised value, 8 or 4. group: None for one scale per row of W; otherwise a
     row has a scale and a zero point for each `group` columns, and K is a multiple of group.
-    A scale takes 2 bytes, a zero point 1 byte.
+    A row's scale takes 4 bytes, a group's scale 2 bytes, and a zero point 1 byte.
     """
     # 1. The bytes of a bfloat16 weight, and those of a quantised one with its scales and zeros.
     # 2. The time of each product: the larger of bytes / bandwidth and FLOPs / rate.
@@ -21,7 +21,7 @@ def speed_up(M, N, K, bits, group, bandwidth, rate):
     #    2·M·N·K / rate ≥ (bytes of its weight + bytes per row · M) / bandwidth. Solve it for M.
     ### BEGIN SOLUTION
     full = 2 * N * K
-    small = N * K * bits / 8 + (2 * N if group is None else 3 * N * K / group)
+    small = N * K * bits / 8 + (4 * N if group is None else 3 * N * K / group)
     row_bytes, row_flops = 2 * (K + N), 2 * N * K
 
     def time(weight):

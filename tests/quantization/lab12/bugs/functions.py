@@ -38,7 +38,7 @@ ROUND_TRIP = [
 ]  # fmt: skip
 TIME = "max((weight + row_bytes * M) / bandwidth, row_flops * M / rate)"
 SPEED_UP = [
-    ("speed_up", "no scales", [(" + (2 * N if group is None else 3 * N * K / group)", "")],
+    ("speed_up", "no scales", [(" + (4 * N if group is None else 3 * N * K / group)", "")],
      "scales and zero points are bytes"),
     ("speed_up", "no zero points", [("3 * N * K", "2 * N * K")], "there are zero points"),
     ("speed_up", "the sum", [(TIME, TIME.replace("max(", "(").replace(", row_flops", " + row_flops"))],
@@ -104,7 +104,7 @@ DIFFERENT = [
     ("int4_bytes", [("codes.to(torch.int8) - zero", "(codes - zero).to(torch.int8)")]),
     ("speed_up", [("math.ceil(full / bandwidth / gained) if gained > 0 else None",
       "next((m for m in range(1, 10**4) if m * row_flops / rate >= (full + m * row_bytes) / bandwidth), None)")]),
-    ("speed_up", [("2 * N if group is None else 3 * N * K / group", "N * (2 if not group else K // group * 3)"),
+    ("speed_up", [("4 * N if group is None else 3 * N * K / group", "N * (4 if not group else K // group * 3)"),
      ("2 * (K + N)", "2 * K + 2 * N")]),
     ("smooth", [("torch.where((of_x > 0) & (of_w > 0), of_x**alpha / of_w ** (1 - alpha), 1.0)",
       "of_x**alpha / of_w ** (1 - alpha)\n    s[(of_x == 0) | (of_w == 0)] = 1")]),

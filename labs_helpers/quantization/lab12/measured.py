@@ -1,0 +1,46 @@
+"""What lab 12 measures on this machine, and the recorded roofs that its predictions use."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from labs_helpers.course.exercise import whose
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.roofs import Roofs
+from labs_helpers.measure.study import Study
+from labs_helpers.measure.timing import measure_rounds
+
+ROOFS = Study("first_kernels", "python -m labs_helpers.first_kernels.lab00.study")
+QUALITY = Study("quantization-quality", "python -m labs_helpers.quantization.quality_study")
+
+
+def recorded_roofs() -> Roofs:
+    """Return the copy bandwidth and the half-precision matmul rate that lab 00 recorded on an H200."""
+    row = ROOFS.load().dropna(subset=["roof_bandwidth"]).iloc[-1]
+    return Roofs(float(row.roof_bandwidth), float(row.roof_flops), str(row["dtype"]))
+
+
+def time_here(int8_linear, quantize_int8, M: int = 1) -> None:
+    """Print the time of one product with the weight as it is, and with its int8 copy.
+
+    Without a GPU, PyTorch dequantizes the int8 weight first: the interpreter's time says nothing about a kernel.
+    """
+    here = this_machine()
+    on_gpu = here.device == "cuda"
+    N, K = (8192, 8192) if on_gpu else (2048, 2048)
+    generator = torch.Generator().manual_seed(0)
+    x, w = (torch.randn(*shape, generator=generator).to(here.device, here.dtype) for shape in ((M, K), (N, K)))
+    q, scale, _ = quantize_int8(w)
+    ways = {
+        f"{str(here.dtype)[6:]} weight, PyTorch": (w.nbytes, lambda: x @ w.T),
+        "int8 weight, dequantized first, PyTorch": (q.nbytes, lambda: x @ (q * scale[:, None]).to(x.dtype).T),
+    }
+    if on_gpu:
+        ways[f"int8 weight, in the kernel ({whose(int8_linear)})"] = q.nbytes, partial(int8_linear, x, q, scale)
+    print(f"{here.label}: {M} row, {N}×{K} weight")
+    timings = measure_rounds({name: way for name, (_, way) in ways.items()}, rounds=5, repeat_ms=60)
+    for name, timing in timings.items():
+        spread = f"[{timing.p20_ms:.3f}–{timing.p80_ms:.3f}]"
+        print(f"  {name:<42} {ways[name][0] / 1e6:6.1f} MB  {timing.median_ms:8.3f} ms {spread}")
