@@ -10,9 +10,9 @@ import torch
 
 from labs_helpers.grading.hidden import hidden, normal
 from labs_helpers.grading.hidden.launched import between, exactly, launched
+from labs_helpers.grading.hidden.values import Near
 from labs_helpers.quantization.lab12.awq_layers import grouped
-from labs_helpers.quantization.lab12.checks.cache_causes import cached
-from labs_helpers.quantization.lab12.checks.drawn import without_ties
+from labs_helpers.quantization.lab12.drawn import cached, without_ties
 
 int8, uint8, half, single = torch.int8, torch.uint8, torch.float16, torch.float32
 
@@ -85,8 +85,8 @@ def awq_search(function: Callable[..., Any], draw: np.random.Generator) -> Itera
         x, w = normal(draw, T, K), normal(draw, N, K)
         x[:, draw.integers(0, K, 2)] *= float(draw.uniform(5, 30))
         ratio, _, errors = function(x, w, grouped, (0.0, 0.5, 1.0))
-        # A factor that differs in its last bit may move a weight to the next code: errors are compared to two digits.
-        yield float(ratio), [float(f"{float(error):.1e}") for error in errors]
+        # A factor that differs in its last bit may move a weight to the next code.
+        yield float(ratio), [Near(float(error), 0.02) for error in errors]
 
 
 @hidden("12/8")

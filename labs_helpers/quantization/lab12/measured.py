@@ -22,25 +22,28 @@ def recorded_roofs() -> Roofs:
     return Roofs(float(row.roof_bandwidth), float(row.roof_flops), str(row["dtype"]))
 
 
-def time_here(int8_linear, quantize_int8, M: int = 1) -> None:
-    """Print the time of one product with the weight as it is, and with its int8 copy.
+def time_here(quantize_int8, int8_linear=None) -> float:
+    """Print the time of one row's product with the weight as it is, and with its int8 copy.
 
-    Without a GPU, PyTorch dequantizes the int8 weight first: the interpreter's time says nothing about a kernel.
+    Return how many times as fast it is if PyTorch dequantizes the int8 weight first. A kernel, if given, is timed on a
+    GPU only: the interpreter's time says nothing about a kernel.
     """
     here = this_machine()
     on_gpu = here.device == "cuda"
     N, K = (8192, 8192) if on_gpu else (2048, 2048)
     generator = torch.Generator().manual_seed(0)
-    x, w = (torch.randn(*shape, generator=generator).to(here.device, here.dtype) for shape in ((M, K), (N, K)))
+    x, w = (torch.randn(*shape, generator=generator).to(here.device, here.dtype) for shape in ((1, K), (N, K)))
     q, scale, _ = quantize_int8(w)
     ways = {
         f"{str(here.dtype)[6:]} weight, PyTorch": (w.nbytes, lambda: x @ w.T),
         "int8 weight, dequantized first, PyTorch": (q.nbytes, lambda: x @ (q * scale[:, None]).to(x.dtype).T),
     }
-    if on_gpu:
+    if on_gpu and int8_linear is not None:
         ways[f"int8 weight, in the kernel ({whose(int8_linear)})"] = q.nbytes, partial(int8_linear, x, q, scale)
-    print(f"{here.label}: {M} row, {N}×{K} weight")
+    print(f"{here.label}: one row, a weight of {N} × {K}")
     timings = measure_rounds({name: way for name, (_, way) in ways.items()}, rounds=5, repeat_ms=60)
     for name, timing in timings.items():
         spread = f"[{timing.p20_ms:.3f}–{timing.p80_ms:.3f}]"
         print(f"  {name:<42} {ways[name][0] / 1e6:6.1f} MB  {timing.median_ms:8.3f} ms {spread}")
+    plain, dequantized = (timing.median_ms for timing in list(timings.values())[:2])
+    return plain / dequantized

@@ -35,7 +35,7 @@ def draw_packing(columns: int = 8):
         draw_box(ax, (j, 1.3), 1, 0.8, rank_color(j // 2), f"column {j}", edge=color("edge"))
         place = j // 2 * 2 + (1 - j % 2)  # the upper half of a byte stands on the left
         half = "lower" if j % 2 == 0 else "upper"
-        draw_box(ax, (place, 0), 1, 0.8, rank_color(j // 2), f"{half} half:\ncolumn {j}", edge=color("edge"))
+        draw_box(ax, (place, 0), 1, 0.8, rank_color(j // 2), f"{half}:\ncolumn {j}", edge=color("edge"))
     for byte in range(columns // 2):
         draw_box(ax, (2 * byte, 0), 2, 0.8, "none", "", edge=color("text"))
     ax.set(xlim=(-0.1, columns + 0.1), ylim=(-0.2, 2.2), yticks=[0.4, 1.7], yticklabels=["bytes", "values"], xticks=[])
@@ -55,7 +55,7 @@ def draw_bytes(counted: Mapping[str, Mapping[str, int]]):
 
 def draw_speed_ups(rows: Sequence[int], curves: Mapping[str, Sequence[float]], crossover, prediction=None):
     """Plot predicted speed-ups over bfloat16 against the number of rows M. crossover: where the curves end at 1."""
-    fig, ax = figures.new("The gain of small weights ends where FLOPs take over")
+    fig, ax = figures.new("The gain ends where FLOPs take over")
     for number, (name, gains) in enumerate(curves.items()):
         ax.plot(rows, gains, label=name, color=color(number), marker=marker(number))
     if crossover is not None:
@@ -74,7 +74,13 @@ def draw_channels(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.
     fig, axes = figures.panels("Smoothing moves outliers into the weight", names, 9.6, 3.6, sharey=True)
     for ax, tensors in zip(axes, (before, after), strict=True):
         for number, (name, tensor) in enumerate(tensors.items()):
-            ax.plot(tensor.abs().amax(dim=0), label=name, color=color(number), marker="", linewidth=1.2)
+            ax.plot(
+                tensor.abs().amax(dim=0),
+                label=name,
+                color=color(number),
+                marker="",
+                linestyle="-" if number == 0 else "--",
+            )
         ax.set(yscale="log", xlabel="input channel")
     axes[0].set_ylabel("largest absolute value")
     figures.legend_below(fig, {name: number for number, name in enumerate(before)})
@@ -94,7 +100,7 @@ def draw_losses(losses: Mapping[str, Sequence[float]], floor: str):
     """Draw each way's mean loss with the range over the seeds. floor: the way that is not rounded."""
     means = {name: float(np.mean(values)) for name, values in losses.items()}
     spread = {name: (min(values), max(values)) for name, values in losses.items()}
-    fig, ax = figures.new("Training with rounded weights wins back part of the loss", height=2.8)
+    fig, ax = figures.new("Training with rounding loses less", height=2.8)
     roles = {name: "floor" if name == floor else "ours" for name in losses}
     texts = {name: f"{mean:.3f}" for name, mean in means.items()}
     draw_bars(ax, means, roles, texts, spread=spread, xlabel="validation loss, nats per byte", room=1.15)

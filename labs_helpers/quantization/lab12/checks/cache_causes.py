@@ -7,12 +7,6 @@ import torch
 from labs_helpers.course.verdict import Candidates
 
 
-def cached(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return (q, scale): keys or values (H, L, D) as int8, with one scale per position (H, L)."""
-    scale = x.abs().amax(dim=2) / 127
-    return (x / scale[..., None]).round().to(torch.int8), scale
-
-
 def _double(*tensors: torch.Tensor):
     return [tensor.cpu().double() for tensor in tensors]
 

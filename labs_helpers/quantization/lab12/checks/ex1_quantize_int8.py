@@ -4,9 +4,9 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.quantization.lab12 import exercises
-from labs_helpers.quantization.lab12.checks.drawn import drawn, without_ties
 from labs_helpers.quantization.lab12.checks.int8_mistakes import MISTAKES
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
+from labs_helpers.quantization.lab12.drawn import drawn, without_ties
 
 
 def weights():

@@ -5,9 +5,9 @@ import torch
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, describe_error
 from labs_helpers.quantization.lab12 import exercises
-from labs_helpers.quantization.lab12.checks.drawn import whole
 from labs_helpers.quantization.lab12.checks.int4_mistakes import MISTAKES
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
+from labs_helpers.quantization.lab12.drawn import whole
 
 
 @exercise("12/2", "two int4 per byte", points=10, minutes=15, reference=exercises.int4_bytes)

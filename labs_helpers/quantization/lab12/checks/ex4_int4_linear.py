@@ -6,9 +6,9 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import check_tensor_cores, kernel_cases
 from labs_helpers.quantization.lab12 import exercises
 from labs_helpers.quantization.lab12.checks import products
-from labs_helpers.quantization.lab12.checks.drawn import drawn, whole
 from labs_helpers.quantization.lab12.checks.int4_kernel_causes import causes, dequantised
 from labs_helpers.quantization.lab12.checks.products import activations, expect_read_once, padded
+from labs_helpers.quantization.lab12.drawn import drawn, whole
 
 half = torch.float16
 

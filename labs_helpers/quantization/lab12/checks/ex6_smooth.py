@@ -4,9 +4,9 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.quantization.lab12 import exercises
-from labs_helpers.quantization.lab12.checks.drawn import drawn
 from labs_helpers.quantization.lab12.checks.smooth_mistakes import MISTAKES
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
+from labs_helpers.quantization.lab12.drawn import drawn
 
 ADVICE = "work out s for one channel, {where}: its largest |x| and |w|, and alpha"
 

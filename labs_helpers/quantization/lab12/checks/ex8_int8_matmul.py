@@ -4,9 +4,9 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.quantization.lab12 import exercises
-from labs_helpers.quantization.lab12.checks.drawn import drawn, whole, without_ties
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
 from labs_helpers.quantization.lab12.checks.w8a8_mistakes import MISTAKES
+from labs_helpers.quantization.lab12.drawn import drawn, whole, without_ties
 
 
 @exercise("12/8", "W8A8's rescaling", points=10, minutes=15, reference=exercises.int8_matmul)

@@ -10,8 +10,9 @@ from labs_helpers.course.verdict import Wrong, check_compiles, expect_close, exp
 from labs_helpers.course.verdict.causes import still_possible
 from labs_helpers.course.verdict.compare import is_within
 from labs_helpers.course.verdict.left_alone import expect_new_results
-from labs_helpers.quantization.lab12.checks.cache_causes import bound_causes, cached, output_causes, right
+from labs_helpers.quantization.lab12.checks.cache_causes import bound_causes, output_causes, right
 from labs_helpers.quantization.lab12.checks.products import padded
+from labs_helpers.quantization.lab12.drawn import cached
 
 half = torch.float16
 WHY_O = "one rounding of o plus the float32 errors of scores, weights and sums"
