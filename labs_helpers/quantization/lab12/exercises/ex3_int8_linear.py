@@ -32,7 +32,8 @@ def int8_linear_kernel(x_ptr, q_ptr, scale_ptr, y_ptr, M, N, K,
     scale = tl.load(scale_ptr + columns, mask=columns < N, other=0.0)
     y = acc * scale[None, :]
     inside = (rows[:, None] < M) & (columns[None, :] < N)
-    tl.store(y_ptr + rows[:, None] * N + columns[None, :], y.to(y_ptr.dtype.element_ty), mask=inside)
+    y_tile = y_ptr + rows[:, None] * N + columns[None, :]
+    tl.store(y_tile, y.to(y_ptr.dtype.element_ty), mask=inside)
     ### END SOLUTION
 
 
@@ -42,6 +43,7 @@ def int8_linear(x, q, scale, BLOCK_M=16, BLOCK_N=64, BLOCK_K=64):
     """
     (M, K), N = x.shape, len(q)
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    int8_linear_kernel[(triton.cdiv(N, BLOCK_N),)](x, q, scale, y, M, N, K,
-                                                   BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K)
+    grid = (triton.cdiv(N, BLOCK_N),)
+    int8_linear_kernel[grid](x, q, scale, y, M, N, K,
+                             BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K)
     return y

@@ -40,7 +40,8 @@ def int4_linear_kernel(x_ptr, packed_ptr, scale_ptr, zero_ptr, y_ptr, M, N, K, g
         product = tl.dot(odd, upper, product, input_precision="ieee")
         acc += product * scale[None, :]
     inside = (rows[:, None] < M) & (columns[None, :] < N)
-    tl.store(y_ptr + rows[:, None] * N + columns[None, :], acc.to(y_ptr.dtype.element_ty), mask=inside)
+    y_tile = y_ptr + rows[:, None] * N + columns[None, :]
+    tl.store(y_tile, acc.to(y_ptr.dtype.element_ty), mask=inside)
     ### END SOLUTION
 
 
@@ -50,6 +51,7 @@ def int4_linear(x, packed, scale, zero, group, BLOCK_M=16, BLOCK_N=64, BLOCK_K=3
     """
     (M, K), N = x.shape, len(packed)
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    int4_linear_kernel[(triton.cdiv(N, BLOCK_N),)](x, packed, scale, zero, y, M, N, K, group,
-                                                   BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K)
+    grid = (triton.cdiv(N, BLOCK_N),)
+    int4_linear_kernel[grid](x, packed, scale, zero, y, M, N, K, group,
+                             BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K)
     return y
