@@ -29,7 +29,7 @@ def right(q, k, k_scale, v, v_scale):
 
 def _bound(q, k_scale, values, v_scale, *, of_q=lambda q: q.abs().sum(dim=1), root=True, half_k=0.5, half_v=0.5,
            factor=2.0, minus=1.0, worst=torch.amax, of_v=lambda values: values.abs().amax(dim=(1, 2))):  # fmt: skip
-    """Return the right bound of q, keys' scales and dequantised values; other settings make mistakes."""
+    """Return the right bound of q, keys' scales and dequantized values; other settings make mistakes."""
     of_score = half_k * worst(k_scale, dim=1) * of_q(q) / (q.shape[1] ** 0.5 if root else 1)
     return half_v * worst(v_scale, dim=1) + ((factor * of_score).exp() - minus) * of_v(values)
 

@@ -33,16 +33,16 @@ def _weight(N, K):
     return padded(whole(-127, 127, N, K, seed=K)), padded(scale)
 
 
-def _dequantised(q, scale):
+def _dequantized(q, scale):
     return q.cpu().double() * scale.cpu().double()[:, None]
 
 
 def _truth(x, q, scale):
-    return products.truth(x, _dequantised(q, scale))
+    return products.truth(x, _dequantized(q, scale))
 
 
 def _causes(run, x, q, scale):
-    whole_product, of_column, w = product(x, q), scale.cpu().double(), _dequantised(q, scale)
+    whole_product, of_column, w = product(x, q), scale.cpu().double(), _dequantized(q, scale)
     block = run.launches[-1].constexprs.get("BLOCK_K", 64)
     yield "the scale is missing: y = acc · scale", whole_product
     yield "acc is divided by the scale; multiply", whole_product / of_column

@@ -6,7 +6,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import check_tensor_cores, kernel_cases
 from labs_helpers.quantization.lab12 import exercises
 from labs_helpers.quantization.lab12.checks import products
-from labs_helpers.quantization.lab12.checks.int4_kernel_causes import causes, dequantised
+from labs_helpers.quantization.lab12.checks.int4_kernel_causes import causes, dequantized
 from labs_helpers.quantization.lab12.checks.products import activations, expect_read_once, padded
 from labs_helpers.quantization.lab12.drawn import drawn, whole
 
@@ -38,7 +38,7 @@ def _weight(N, K, group):
 
 
 def _truth(x, packed, scale, zero, group):
-    return products.truth(x, dequantised(packed, scale, zero, group))
+    return products.truth(x, dequantized(packed, scale, zero, group))
 
 
 def _loads(run, x, packed, scale, zero, group):

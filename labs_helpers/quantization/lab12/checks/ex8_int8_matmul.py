@@ -28,7 +28,7 @@ def int8_matmul(student):
 
 ERRORS = (
     (r"expected m1 and m2 to have the same dtype", "both factors need the same dtype; convert both to torch.int32"),
-    (r"must match the size", "a token's scale belongs to a row of the sums: keepdim=True or [:, None] gives (M, 1)"),
+    (r"must match the size", "the sums are (M, N), a token's scales (M, 1) and an output channel's (1, N)"),
 )
 
 

@@ -27,7 +27,7 @@ def spread(of_groups: torch.Tensor, group: int) -> torch.Tensor:
     return of_groups.cpu().double().repeat_interleave(group, dim=1)
 
 
-def dequantised(packed, scale, zero, group, codes: Callable = alternating) -> torch.Tensor:
+def dequantized(packed, scale, zero, group, codes: Callable = alternating) -> torch.Tensor:
     """Return the weight, float64 (N, K)."""
     return (codes(*nibbles(packed)).double() - spread(zero, group)) * spread(scale, group)
 

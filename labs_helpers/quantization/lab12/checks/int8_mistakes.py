@@ -1,4 +1,4 @@
-"""Quantise a weight to int8 with one mistake each, as answers to exercise 1 of lab 12 do."""
+"""Quantize a weight to int8 with one mistake each, as answers to exercise 1 of lab 12 do."""
 
 from __future__ import annotations
 
@@ -82,6 +82,11 @@ MISTAKES = [
     ),
     ("the scale and the rounding are computed in w's dtype; convert w to float32 first", quantized),
     ("the scale of a row of zeros is 0, and 0 / 0 is not a number", _with(of_zeros=0.0)),
+    *(
+        ("the scale of a row of zeros is a tiny number; give it the scale 1", _with(of_zeros=tiny / part))
+        for tiny in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
+        for part in (1, 127)
+    ),
     (
         "the bound is a whole step; the nearest whole number is at most half a step away",
         _with(bound=lambda w, q, scale: scale),

@@ -31,7 +31,7 @@ def product(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def truth(x: torch.Tensor, w: torch.Tensor) -> Truth:
-    """Return the right x · wᵀ in x's dtype, and its bound. w: the dequantised weight, float64."""
+    """Return the right x · wᵀ in x's dtype, and its bound. w: the dequantized weight, float64."""
     expected, magnitude = product(x, w), product(x.abs(), w.abs())
     return Truth(expected, matmul_bound(expected, magnitude, x.shape[1], x.dtype), BOUND, x.dtype)
 

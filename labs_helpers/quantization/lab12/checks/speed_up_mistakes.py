@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 
 def gain(M, N, K, bits, group, bandwidth, rate, *, full=2.0, small=None, scales=None, x=None, y=None,
-         flops=None, combine=max, activations=2.0):  # fmt: skip
+         flops=None, combine=max, activations=2.0, faster=1.0):  # fmt: skip
     """Return the right speed-up; other settings than the defaults make mistakes."""
     scales = (4 * N if group is None else 3 * N * K / group) if scales is None else scales
     weight = N * K * (bits / 8 if small is None else small) + scales
     row = activations * ((K if x is None else x) + (N if y is None else y))
     computing = (2 * M * N * K if flops is None else flops) / rate
 
-    def time(bytes):
-        return combine((bytes + M * row) / bandwidth, computing)
+    def time(bytes, faster=1.0):
+        return combine((bytes + M * row) / bandwidth, computing / faster)
 
-    return time(full * N * K) / time(weight)
+    return time(full * N * K) / time(weight, faster)
 
 
 def crossing(N, K, bandwidth, rate, *, weight=2.0, rounding=math.ceil, row=None, flops=2.0):
@@ -56,14 +56,18 @@ def speed_ups(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, floa
     yield "the two times overlap: take the larger, not their sum", gain(*given, combine=lambda a, b: a + b)
     yield "a product takes the longer of its two times, not the shorter", gain(*given, combine=min)
     yield "the FLOPs take time, too: the larger of the two", gain(*given, combine=lambda a, b: a)
+    yield "the bytes take time, too: the larger of the two", gain(*given, combine=lambda a, b: b)
+    same_rate = "the quantized product also multiplies in bfloat16, at the same rate"
+    yield same_rate, gain(*given, faster=16 / bits)
+    yield same_rate, gain(*given, faster=2.0)
     yield "this is the quotient of the bits; count all bytes", 16 / bits
     yield (
         "this is the quotient of the weights' bytes; the activations and the FLOPs count, too",
         gain(*given, x=0, y=0, combine=lambda a, b: a),
     )
-    yield "the quotient is upside down: bfloat16's time over the quantised one's", 1 / right
+    yield "the quotient is upside down: bfloat16's time over the quantized one's", 1 / right
     yield "a bfloat16 element takes 2 bytes, not 4", gain(*given, full=4.0)
-    yield "a quantised value takes bits / 8 bytes, so an int4 half a byte", gain(*given, small=1.0)
+    yield "a quantized value takes bits / 8 bytes, so an int4 half a byte", gain(*given, small=1.0)
     yield "bits are not bytes: divide by 8", gain(*given, small=bits)
     yield "this is the share of the time that is saved; the speed-up is a quotient", 1 - 1 / right
 
@@ -74,7 +78,7 @@ def crossovers(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, int
     right = crossing(*given)
     small = bits / 8 + (4 / K if group is None else 3 / group)
     yield (
-        "from here on the quantised product is limited by its FLOPs; the bfloat16 one must be, too",
+        "from here on the quantized product is limited by its FLOPs; the bfloat16 one must be, too",
         crossing(*given, weight=small),
     )
     yield "the bytes of x and y also grow with M", crossing(*given, row=0)

@@ -52,6 +52,7 @@ def tensor_cases(
         answer = _call(student, call or student, case, arguments, errors)
         given.expect_left_alone(case, answer)
         found, expected = (_named(case, value, names) for value in (answer, right(*arguments)))
+        _expect_order(case, found, expected)
         for part, wanted in expected.items():
             _expect_form(case, part, found[part], wanted, forms)
         comparison.expect(case, found, expected, partial(_causes, case, mistakes, arguments, names))
@@ -75,6 +76,15 @@ def _named(case: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
 def _causes(case: str, mistakes: Mistakes, arguments: Sequence, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
     for sentence, mistake in mistakes:
         yield sentence, _named(case, mistake(*arguments), names)
+
+
+def _expect_order(case: str, found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Raise Wrong if the parts have the right shapes and dtypes, but in another order."""
+    forms = [
+        [(getattr(x, "shape", ()), getattr(x, "dtype", type(x))) for x in tree.values()] for tree in (found, expected)
+    ]
+    if forms[0] != forms[1] and sorted(map(str, forms[0])) == sorted(map(str, forms[1])):
+        raise Wrong(case, "the parts are in the wrong order", cause=f"return ({', '.join(expected)}), in this order")
 
 
 def _expect_form(case: str, part: str, found: Any, wanted: Any, forms: Callable[..., str]) -> None:

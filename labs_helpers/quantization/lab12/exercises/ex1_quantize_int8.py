@@ -4,7 +4,7 @@ import torch
 
 
 def quantize_int8(w):
-    """Quantise a weight to int8 with one scale per output channel.
+    """Quantize a weight to int8 with one scale per output channel.
 
     w: (N, K), float32, float16 or bfloat16; row n holds the weights of output channel n.
     Returns (q, scale, bound): q, int8 (N, K), from −127 to 127, where w ≈ q · scale; scale,

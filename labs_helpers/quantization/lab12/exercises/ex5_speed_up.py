@@ -1,21 +1,21 @@
-"""Lab 12, exercise 5: predict from bytes and FLOPs how much faster a quantised product is."""
+"""Lab 12, exercise 5: predict from bytes and FLOPs how much faster a quantized product is."""
 
 import math
 
 
 def speed_up(M, N, K, bits, group, bandwidth, rate):
     """Return (speed_up, crossover): the predicted time of x · Wᵀ with a bfloat16 weight over the
-    time with a quantised one; and the smallest number of rows from which on the two times are
+    time with a quantized one; and the smallest number of rows from which on the two times are
     equal, or None if there is no such number.
 
     Both products read x (M, K) and write y (M, N) in bfloat16, read their weight W (N, K) once,
     and compute 2·M·N·K FLOPs at `rate` FLOP/s. `bandwidth` is in bytes/s. A product takes the
     longer of its two times: that of its bytes and that of its FLOPs.
-    bits: of each quantised value, 8 or 4. group: None for one scale per row of W; otherwise a
+    bits: of each quantized value, 8 or 4. group: None for one scale per row of W; otherwise a
     row has a scale and a zero point for each `group` columns, and K is a multiple of group.
     A row's scale takes 4 bytes, a group's scale 2 bytes, and a zero point 1 byte.
     """
-    # 1. The bytes of a bfloat16 weight, and those of a quantised one with its scales and zeros.
+    # 1. The bytes of a bfloat16 weight, and those of a quantized one with its scales and zeros.
     # 2. The time of each product: the larger of bytes / bandwidth and FLOPs / rate.
     # 3. Both products take equally long once the bfloat16 one is limited by its FLOPs:
     #    2·M·N·K / rate ≥ (bytes of its weight + bytes per row · M) / bandwidth. Solve it for M.

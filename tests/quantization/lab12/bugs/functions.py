@@ -70,7 +70,7 @@ AWQ = [
     ("awq_search", "weight's error", [("(right - x @ rounded.T)", "(w - rounded)")], "compare the layer's outputs"),
     ("awq_search", "largest", [("x.abs().mean(dim=0)", "x.abs().amax(dim=0)")], "AWQ takes the mean"),
     ("awq_search", "tokens", [("x.abs().mean(dim=0)", "x.abs().mean(dim=1)")], "must match|tokens|size"),
-    ("awq_search", "no normalisation", [("        s = s / (s.max() * s.min()).sqrt()\n", "")], "not divided by"),
+    ("awq_search", "no normalization", [("        s = s / (s.max() * s.min()).sqrt()\n", "")], "not divided by"),
     ("awq_search", "last factors", [("factors[best]", "s")], "last ratio"),
     ("awq_search", "index", [("ratios[best]", "best")], "ratio"),
     ("awq_search", "argmax", [("argmin", "argmax")], "largest error is chosen"),
@@ -86,7 +86,7 @@ W8A8 = [
     ("int8_matmul", "no channel scale", [(" * scale[None, :]", "")], "output channel's scale is missing"),
     ("int8_matmul", "sums", [("sums.float() * of_token * scale[None, :]", "sums")], "they need their two scales"),
     ("int8_matmul", "truncated", [(".round()", "")], "cut off, not rounded"),
-    ("int8_matmul", "channel scale along rows", [("scale[None, :]", "scale[:, None]")], "belongs to a row|must match"),
+    ("int8_matmul", "channel scale along rows", [("scale[None, :]", "scale[:, None]")], "the sums are .M, N."),
 ]  # fmt: skip
 BUGS = [*QUANTIZE_INT8, *ROUND_TRIP, *SPEED_UP, *SMOOTH, *AWQ, *W8A8]
 DIFFERENT = [

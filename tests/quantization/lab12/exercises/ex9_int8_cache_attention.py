@@ -9,7 +9,7 @@ import triton.language as tl
 def int8_cache_attention_kernel(q_ptr, k_ptr, k_scale_ptr, v_ptr, v_scale_ptr, o_ptr, bound_ptr, L,
                                 D: tl.constexpr, BLOCK: tl.constexpr):
     """Program h computes o[h], (D,), and bound[h]. All tensors are contiguous."""
-    # Read the cache in blocks of BLOCK positions, each number once; dequantise it in registers.
+    # Read the cache in blocks of BLOCK positions, each number once; dequantize it in registers.
     # Keep a running maximum, sum and output in float32, as in lab 04.
     ### BEGIN SOLUTION
     head = tl.program_id(0)
