@@ -46,9 +46,3 @@ def load_byte_model(
         model = Transformer(TransformerConfig(**content["config"]), attention)
     model.load_state_dict(content["weights"], assign=True)
     return model.to(dtype).eval().requires_grad_()
-
-
-def about_byte_model(path: Path = SHIPPED) -> dict[str, Any]:
-    """Return the facts about a model's training that its file holds."""
-    about: dict[str, Any] = torch.load(path, map_location="meta", weights_only=True)["about"]
-    return about
