@@ -51,7 +51,7 @@ CALIBRATION = 8, 256  # sequences of the training text, and bytes in each
 TRAINED_SCHEME = "int4-128"
 DEFAULTS = {
     "cpu": {"windows": 32, "length": 128, "seeds": 1, "steps": 0},
-    "cuda": {"windows": 1024, "length": 1024, "seeds": 5, "steps": 400},
+    "cuda": {"windows": 512, "length": 1024, "seeds": 3, "steps": 200},
 }
 
 
