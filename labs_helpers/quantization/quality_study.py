@@ -26,13 +26,13 @@ from labs_helpers.measure.options import count
 from labs_helpers.measure.records import frame
 from labs_helpers.measure.study import Study, as_text
 from labs_helpers.quantization.awq import protect
+from labs_helpers.quantization.byte_model import SHIPPED, load_byte_model
 from labs_helpers.quantization.outliers import make_outliers, outlier_ratio
 from labs_helpers.quantization.quality import difference, losses
 from labs_helpers.quantization.simulation import Rounding, fp8_per_token, int8_per_token, simulate
 from labs_helpers.quantization.smoothquant import smooth
 from labs_helpers.quantization.straight_through import quantization_aware
 from labs_helpers.quantization.weights import Fp8Weight, Int4Weight, Int8Weight
-from labs_helpers.transformer.byte_model import SHIPPED, load_byte_model
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.text import batches
 from labs_helpers.transformer.train import train

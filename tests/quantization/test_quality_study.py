@@ -5,9 +5,9 @@ import torch
 
 from labs_helpers.measure import results
 from labs_helpers.quantization import quality_study
+from labs_helpers.quantization.byte_model import save_byte_model
 from labs_helpers.quantization.quality_study import AWARE, AWQ, CONTINUED, SCHEMES, SMOOTHQUANT, cases, main, table
 from labs_helpers.transformer import SIZES, Transformer
-from labs_helpers.transformer.byte_model import save_byte_model
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ import json
 import pytest
 import torch
 
+from labs_helpers.quantization.byte_model import load_byte_model, save_byte_model
+from labs_helpers.quantization.train_byte_model import add_dropout, continued, main, unigram_loss
 from labs_helpers.transformer import SIZES, Transformer
 from labs_helpers.transformer.attentions import sdpa
-from labs_helpers.transformer.byte_model import load_byte_model, save_byte_model
 from labs_helpers.transformer.text import validation_sample
 from labs_helpers.transformer.train import evaluate, next_token_loss
-from labs_helpers.transformer.train_byte_model import add_dropout, continued, main, unigram_loss
 
 SMALL = dataclasses.replace(SIZES["tiny"], width=32, hidden=64)
 
