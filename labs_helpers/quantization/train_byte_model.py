@@ -43,7 +43,6 @@ PROBE = 12  # steps that measure the time of one; the first half compile
 
 def main(arguments: list[str] | None = None) -> None:
     given = make_options().parse_args(arguments)
-    torch.set_float32_matmul_precision("high")
     torch.manual_seed(given.seed)
     device, began, path = this_machine().device, time.perf_counter(), STUDY.path(given.out)
     with torch.device(device):
