@@ -1,10 +1,10 @@
 """Measure what quantization costs the byte model, in nats per byte: scheme × method, with seeds.
 
     python -m labs_helpers.quantization.quality_study
-    python -m labs_helpers.quantization.quality_study --windows 1024 --length 1024 --seeds 5 --steps 400   # on a GPU
+    python -m labs_helpers.quantization.quality_study --seeds 3 --steps 100
 
 The products run in float32, so that a difference comes from the rounding of weights and activations alone. The same
-command continues a study that was interrupted.
+command continues a study that was interrupted. A GPU reads more of the text, with more seeds, and trains for longer.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from labs_helpers.measure.options import count
 from labs_helpers.measure.records import frame
 from labs_helpers.measure.study import Study, as_text
 from labs_helpers.quantization.awq import protect
+from labs_helpers.quantization.byte_model import SHIPPED, load_byte_model
 from labs_helpers.quantization.outliers import make_outliers, outlier_ratio
 from labs_helpers.quantization.quality import difference, losses
 from labs_helpers.quantization.simulation import Rounding, fp8_per_token, int8_per_token, simulate
 from labs_helpers.quantization.smoothquant import smooth
 from labs_helpers.quantization.straight_through import quantization_aware
 from labs_helpers.quantization.weights import Fp8Weight, Int4Weight, Int8Weight
-from labs_helpers.transformer.byte_model import SHIPPED, load_byte_model
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.text import batches
 from labs_helpers.transformer.train import train
@@ -49,6 +49,10 @@ CONTINUED, AWARE = "trained further", "quantization-aware training"
 METHODS = {"w8a8": SMOOTHQUANT} | {f"int4-{group}": AWQ for group in (32, 64, 128)}  # besides rounding to nearest
 CALIBRATION = 8, 256  # sequences of the training text, and bytes in each
 TRAINED_SCHEME = "int4-128"
+DEFAULTS = {
+    "cpu": {"windows": 32, "length": 128, "seeds": 1, "steps": 0},
+    "cuda": {"windows": 512, "length": 1024, "seeds": 3, "steps": 200},
+}
 
 
 class Scheme(NamedTuple):
@@ -110,8 +114,7 @@ class Bench:
         if case.model == WITH_OUTLIERS:
             make_outliers(model, seed=case.seed)
         ratio = outlier_ratio(model, tokens)
-        bits = 16 * sum(parameter.numel() for parameter in model.parameters())
-        size = bits // 8
+        size = 2 * sum(parameter.numel() for parameter in model.parameters())  # in bfloat16
         if scheme := SCHEMES.get(case.scheme):
             if case.method == SMOOTHQUANT:
                 smooth(model, tokens)
@@ -150,29 +153,32 @@ class Bench:
 def table(rows: pandas.DataFrame) -> pandas.DataFrame:
     """Return one row per model, scheme and method: the loss, how much worse it is than the original's, the range over
     the seeds, the standard error over parts of the text, and the resident bytes."""
+    import pandas
+
     found = rows.groupby(["model", "scheme", "method"], sort=False)
-    worse = found["difference"]
-    return (
-        found.agg(
-            seeds=("seed", "nunique"),
-            nats_per_byte=("nats_per_byte", "mean"),
-            worse_by=("difference", "mean"),
-            MB=("resident_bytes", lambda sizes: sizes.iloc[0] / 1e6),
-            standard_error=("difference_error", "mean"),
-        )
-        .assign(least=worse.min(), most=worse.max())
-        .reset_index()
-    )
+    columns = {
+        "seeds": found["seed"].nunique(),
+        "nats/byte": found["nats_per_byte"].mean(),
+        "worse by": found["difference"].mean(),
+        "least": found["difference"].min(),
+        "most": found["difference"].max(),
+        "± of parts": found["difference_error"].mean(),
+        "MB": found["resident_bytes"].first() / 1e6,
+    }
+    return pandas.DataFrame(columns).reset_index()
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = STUDY.parser(__doc__)
     parser.add_argument("--weights", type=Path, default=SHIPPED, help="default: the byte model that is shipped")
-    parser.add_argument("--seeds", type=count, default=3, help="default: %(default)s")
-    parser.add_argument("--windows", type=count, default=64, help="of the validation text; default: %(default)s")
-    parser.add_argument("--length", type=count, default=256, help="bytes of each; default: %(default)s")
-    told = "of further training, at 4,096 bytes each; 0 leaves it out; default: %(default)s"
-    parser.add_argument("--steps", type=int, default=0, help=told)
+    defaults = DEFAULTS[this_machine().device]
+    for option, kind, meaning in (
+        ("seeds", count, "of outliers, calibration data and training"),
+        ("windows", count, "of the validation text, a multiple of 8"),
+        ("length", count, "bytes of each window"),
+        ("steps", int, "of further training, 4,096 bytes each; 0 leaves it out"),
+    ):
+        parser.add_argument(f"--{option}", type=kind, default=defaults[option], help=f"{meaning}; default: %(default)s")
     given = parser.parse_args(arguments)
     bench = Bench(given.weights, given.windows, given.length, given.steps)
     print(f"original: {bench.baseline.mean():.4f} nats per byte, {bench.baseline.std():.3f} between parts", flush=True)

@@ -6,26 +6,26 @@ activations between the two, and the columns of the weights, can be scaled for t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
-from labs_helpers.transformer.model import Transformer
+from labs_helpers.transformer.model import Block, Transformer
 
 
 class Group(NamedTuple):
     """Linear layers that read the same channels, and the parameter that writes them."""
 
     name: str  # 'blocks.0.mlp.down', or the name of the whole branch that reads a norm
-    source: nn.Parameter  # a norm's weight (K,), or a matrix (K, …) with one row per channel
+    source: Tensor  # a norm's weight (K,), or a matrix (K, …) with one row per channel
     readers: tuple[nn.Linear, ...]  # with weights (N, K)
 
 
 def norm_groups(model: Transformer) -> list[Group]:
     """Return the layers that read each RMSNorm: wq, wk, wv; gate, up."""
     found = []
-    for number, block in enumerate(model.blocks):
+    for number, block in enumerate(cast(list[Block], model.blocks)):
         attention, mlp = block.attention, block.mlp
         readers = (attention.wq, attention.wk, attention.wv)
         found.append(Group(f"blocks.{number}.attention", block.attention_norm.weight, readers))
@@ -39,7 +39,7 @@ def matrix_groups(model: Transformer) -> list[Group]:
     If query heads share values, one channel of v has several readers in wo, and wo is left out.
     """
     found = []
-    for number, block in enumerate(model.blocks):
+    for number, block in enumerate(cast(list[Block], model.blocks)):
         attention, mlp = block.attention, block.mlp
         if attention.wv.weight.shape[0] == attention.wo.weight.shape[1]:
             found.append(Group(f"blocks.{number}.attention.wo", attention.wv.weight, (attention.wo,)))

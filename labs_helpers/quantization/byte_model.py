@@ -1,7 +1,7 @@
 """A trained transformer of bytes, about 10 million parameters in bfloat16: `load_byte_model`.
 
 `train_byte_model.py` trained it on `text`. A file holds its configuration, its weights, and facts about its training;
-weights/LICENSE.md says under which terms the shipped one may be used.
+trained/LICENSE.md says under which terms the shipped one may be used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from labs_helpers.transformer.attentions import AttentionFunction, sdpa
 from labs_helpers.transformer.config import TransformerConfig
 from labs_helpers.transformer.model import Transformer
 
-SHIPPED = Path(__file__).parent / "weights" / "bytes.pt"
+SHIPPED = Path(__file__).parent / "trained" / "bytes.pt"
 
 
 def save_byte_model(path: Path, model: Transformer, about: Mapping[str, Any]) -> None:
@@ -46,9 +46,3 @@ def load_byte_model(
         model = Transformer(TransformerConfig(**content["config"]), attention)
     model.load_state_dict(content["weights"], assign=True)
     return model.to(dtype).eval().requires_grad_()
-
-
-def about_byte_model(path: Path = SHIPPED) -> dict[str, Any]:
-    """Return the facts about a model's training that its file holds."""
-    about: dict[str, Any] = torch.load(path, map_location="meta", weights_only=True)["about"]
-    return about

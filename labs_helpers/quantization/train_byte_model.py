@@ -1,7 +1,7 @@
 """Train the transformer of bytes that the later labs use, in minutes on one GPU.
 
-    python -m labs_helpers.transformer.train_byte_model --weights bytes.pt --out records
-    python -m labs_helpers.transformer.train_byte_model --size tiny --steps 40 --batch 16 --length 64 --eager   # a try
+    python -m labs_helpers.quantization.train_byte_model --weights bytes.pt --out records
+    python -m labs_helpers.quantization.train_byte_model --size tiny --steps 40 --batch 16 --length 64 --eager   # a try
 
 The text is small for the model, which sees each byte some thirty times. Dropout slows the overfitting down, and the
 file holds the weights of the lowest validation loss. It is complete after every validation, whenever the program ends.
@@ -27,15 +27,15 @@ from labs_helpers.measure.options import count, file_to_write, positive
 from labs_helpers.measure.provenance import provenance
 from labs_helpers.measure.records import frame
 from labs_helpers.measure.study import Study, as_text, kept
+from labs_helpers.quantization.byte_model import load_byte_model, save_byte_model
 from labs_helpers.transformer import counts
 from labs_helpers.transformer.attentions import sdpa
-from labs_helpers.transformer.byte_model import load_byte_model, save_byte_model
 from labs_helpers.transformer.config import SIZES
 from labs_helpers.transformer.model import Attention, SwiGLU, Transformer
 from labs_helpers.transformer.text import text
 from labs_helpers.transformer.train import evaluate, learning_rate, train
 
-STUDY = Study("transformer-bytes", "python -m labs_helpers.transformer.train_byte_model")
+STUDY = Study("transformer-bytes", "python -m labs_helpers.quantization.train_byte_model")
 load = STUDY.load
 
 PROBE = 12  # steps that measure the time of one; the first half compile
@@ -43,7 +43,6 @@ PROBE = 12  # steps that measure the time of one; the first half compile
 
 def main(arguments: list[str] | None = None) -> None:
     given = make_options().parse_args(arguments)
-    torch.set_float32_matmul_precision("high")
     torch.manual_seed(given.seed)
     device, began, path = this_machine().device, time.perf_counter(), STUDY.path(given.out)
     with torch.device(device):
