@@ -13,7 +13,6 @@ from labs_helpers.measure.study import Study
 from labs_helpers.measure.timing import measure_rounds
 
 ROOFS = Study("first_kernels", "python -m labs_helpers.first_kernels.lab00.study")
-QUALITY = Study("quantization-quality", "python -m labs_helpers.quantization.quality_study")
 
 
 def recorded_roofs() -> Roofs:
