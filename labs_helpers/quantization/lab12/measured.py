@@ -32,7 +32,8 @@ def time_here(quantize_int8, int8_linear=None) -> float:
     N, K = (8192, 8192) if on_gpu else (2048, 2048)
     generator = torch.Generator().manual_seed(0)
     x, w = (torch.randn(*shape, generator=generator).to(here.device, here.dtype) for shape in ((1, K), (N, K)))
-    q, scale, _ = quantize_int8(w)
+    q, scale, _ = quantize_int8(w.cpu())
+    q, scale = q.to(here.device), scale.to(here.device)
     ways = {
         f"{str(here.dtype)[6:]} weight, PyTorch": (w.nbytes, lambda: x @ w.T),
         "int8 weight, dequantized first, PyTorch": (q.nbytes, lambda: x @ (q * scale[:, None]).to(x.dtype).T),
