@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from labs_helpers.measure.study import Study
-from labs_helpers.pipeline.schedule import Action
-from labs_helpers.pipeline.simulate import Bar, Timeline
+from labs_helpers.pipeline.schedule import BACKWARD, FORWARD, INPUT, WEIGHT, Action
+from labs_helpers.pipeline.simulate import Bar, Timeline, Times
 
 STUDY = Study("pipeline", "torchrun --nproc-per-node 2 -m labs_helpers.pipeline.race", machine="2x-nvidia-h200")
 
@@ -24,3 +24,11 @@ def timeline(record: Mapping[str, Any], name: str = "") -> Timeline:
         for rank, kind, stage, micro, start, stop in record["bars"]
     ]
     return Timeline(name or record["name"], max(bar.rank for bar in bars) + 1, bars)
+
+
+def recorded_times(record: Mapping[str, Any]) -> Times:
+    """Return the simulator's times, in seconds, from a record of each stage's passes."""
+    forward, backward, input, weight = (
+        [1e-3 * stage[kind] for stage in record["passes_ms"]] for kind in (FORWARD, BACKWARD, INPUT, WEIGHT)
+    )
+    return Times(forward, input, weight, backward, 1e-3 * record["transfer_ms"])

@@ -1,6 +1,7 @@
 """Compute the numbers in lab 10's text from the course's own functions."""
 
 from labs_helpers.pipeline.formulas import bubble_share
+from labs_helpers.pipeline.lab10 import launches
 from labs_helpers.pipeline.schedules import interleaved, one_f_one_b
 from labs_helpers.pipeline.simulate import Times, simulate
 from labs_helpers.pipeline.validate import peak_stashes
@@ -44,6 +45,17 @@ def errors() -> list[float]:
     return [100 * (1 - ratios.min()), 100 * (ratios.max() - 1)]
 
 
+def predicted_ms() -> list[float]:
+    found = launches.steps()
+    return [1e3 * found["1F1B", graphs].seconds for graphs in (True, False)]
+
+
+def split_against_whole(graphs: bool) -> float:
+    """Return by how many percent ZB-H1's predicted step differs from 1F1B's, with stages of equal cost."""
+    found = launches.steps("equal cost")
+    return 100 * abs(found["ZB-H1", graphs].seconds / found["1F1B", graphs].seconds - 1)
+
+
 TABLE = Table(
     claims=(
         Claim("27% of the step", lambda: 100 * bubble_share(RANKS, MICRO_BATCHES)),
@@ -53,6 +65,9 @@ TABLE = Table(
         Claim("their step to be 8% shorter", shorter),
         Claim("The errors range from −4% to +13%", errors),
         Claim("difference of 8% is a hint", shorter),
+        Claim("takes 85 ms instead of 130", predicted_ms),
+        Claim("step is 1.4% longer than 1F1B's", lambda: split_against_whole(False)),
+        Claim("and 6% shorter with graphs", lambda: split_against_whole(True)),
     ),
     given=(Given("waits* for 15 ms per forward pass and 30 ms", "the stages of the measurement wait that long"),),
 )

@@ -1,0 +1,43 @@
+"""Timelines of two GPUs, simulated from the passes that one GPU was recorded to take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from labs_helpers.pipeline.charts import draw_timelines
+from labs_helpers.pipeline.records import STUDY, recorded_times
+from labs_helpers.pipeline.schedule import Schedule
+from labs_helpers.pipeline.schedules import one_f_one_b, zero_bubble
+from labs_helpers.pipeline.simulate import Timeline, simulate
+
+LAUNCHES = {False: "from Python", True: "CUDA graphs"}
+
+
+def recorded_passes(cut: str = "equal blocks", machine: str = "nvidia-h200") -> dict[bool, Mapping[str, Any]]:
+    """Return the records of a stage's passes on one GPU, launched from Python (False) and as CUDA graphs (True)."""
+    rows = STUDY.load(machine)
+    rows = rows[(rows["kind"] == "passes") & (rows["cut"] == cut)]
+    return {bool(row["graphs"]): row for row in rows.to_dict("records")}
+
+
+def steps(cut: str = "equal blocks", micro_batches: int = 4) -> dict[tuple[str, bool], Timeline]:
+    """Return {(name of the schedule, with graphs): its timeline, in seconds}."""
+    makers: dict[str, Callable[..., Schedule]] = {"1F1B": one_f_one_b, "ZB-H1": zero_bubble}
+    found = {}
+    for graphs, record in recorded_passes(cut).items():
+        for name, make in makers.items():
+            schedule = make(record["stages"], micro_batches)
+            timeline = simulate(schedule, recorded_times(record))
+            found[name, graphs] = timeline._replace(name=f"{name}, {LAUNCHES[graphs]}, {1e3 * timeline.seconds:.0f} ms")
+    return found
+
+
+def draw_launches() -> Figure:
+    """Draw 1F1B launched from Python, then 1F1B and ZB-H1 replayed as CUDA graphs, on one time axis."""
+    found = steps()
+    slow, fast, split = (found[key] for key in (("1F1B", False), ("1F1B", True), ("ZB-H1", True)))
+    title = f"Graphs shorten the step by {1 - fast.seconds / slow.seconds:.0%}, ZB-H1 by another "
+    return draw_timelines([slow, fast, split], f"{title}{1 - split.seconds / fast.seconds:.0%}", unit="s")
