@@ -3,8 +3,9 @@
     torchrun --nproc-per-node 2 -m labs_helpers.clinic my_training.py --its --own arguments
     python -m labs_helpers.clinic --after 20 --steps 8 my_training.py
 
-The program need not be changed. A step ends where an optimizer's step() ends. After the report the program goes on; if
-no step ends for --quiet seconds, every rank prints where it stands and which collective it began last.
+The program need not be changed. A step lasts from one update of an optimizer to its next one. After the report the
+program goes on; if no optimizer updates for --quiet seconds, every rank prints where it stands and which collective it
+began last.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from labs_helpers.launch import flight_recorder, program
+from labs_helpers.launch import program
 from labs_helpers.launch.program import HOUR, Parser
 
 
@@ -33,8 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"--{name} is {getattr(given, name)}, at least 1")
     if not Path(given.program).is_file():
         parser.error(f"there is no file {given.program}")
-    flight_recorder.switch_on()
-    from labs_helpers.clinic.attach import Attached  # the recorder has to be on before torch starts a group
+    from labs_helpers.clinic.attach import Attached  # it imports torch, which takes seconds
 
     sys.argv[:] = [given.program, *given.rest]
     sys.path[0] = str(Path(given.program).resolve().parent)

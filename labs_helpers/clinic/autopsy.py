@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -72,10 +73,9 @@ def _read(file: Path) -> Report:
 
 
 def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: int, quiet: float) -> None:
-    from labs_helpers.clinic.ranks import join
+    from labs_helpers.communication.torch_distributed import join
     from labs_helpers.launch import flight_recorder
 
-    flight_recorder.switch_on()
     group = join(comm)
     job = program(group, seed)
     state, main = "waiting", threading.main_thread().ident or 0
@@ -89,6 +89,7 @@ def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: 
         part.write_text(json.dumps(told))
         part.rename(file)
 
+    _call_at_signal(signal.SIGTERM, report)  # by which mpirun ends the other ranks when one has died
     over = threading.Event()
     threading.Thread(target=_watch, args=(over, quiet, lambda: sum(group.calls.values()), report), daemon=True).start()
     try:
@@ -101,6 +102,23 @@ def _on_rank(comm: Any, folder: str, program: type[Training], seed: int, steps: 
     comm.Barrier()  # as before a checkpoint, by other means than the group's
     report()
     over.set()
+
+
+def _call_at_signal(number: signal.Signals, function: Callable[[], None]) -> None:
+    """Call a function at a signal, and end this process, even if the main thread waits for a GPU: a handler would run
+    only after that."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing)
+    signal.signal(number, lambda *_: None)
+
+    def wait() -> None:
+        while os.read(reading, 1) != bytes([number]):
+            pass
+        function()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _watch(over: threading.Event, quiet: float, count: Callable[[], int], report: Callable[[], None]) -> None:

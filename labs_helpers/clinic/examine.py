@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from statistics import mean
@@ -18,6 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from labs_helpers.clinic.training import Training
 from labs_helpers.communication.interface import Communication
+from labs_helpers.communication.nodes import bytes_between_nodes, fewest_between_nodes, groups_of
 from labs_helpers.communication.silent import SilentCommunication
 from labs_helpers.data_parallel.study.held import plain_bytes
 from labs_helpers.measure.memory_timeline import memory_timeline
@@ -40,12 +42,15 @@ def examine(program: type[Training], group: Communication, seed: int, compare: b
     said = io.StringIO()
     with redirect_stdout(said):
         job.run(STEPS)  # libraries set themselves up, and a factor of the loss finds its size
-        found = _traced(job) | _counted(job) | _remembered(job)
+        found: Findings = {}
+        for instrument in INSTRUMENTS.values():
+            found |= instrument(job)
     found["lines printed"] = said.getvalue().count("\n") / job.steps
     if compare:
         with redirect_stdout(said):
             found |= _compared(program, job, ranks)
-    return together(ranks.gather(found), ranks.gather(contents(job.model.parameters())))
+    sums = ranks.gather(contents(job.model.parameters()))
+    return together(ranks.gather(found), sums, ranks.gather(job.part))
 
 
 def _same(batch: Any) -> Any:
@@ -75,34 +80,45 @@ def _compared(program: type[Training], job: Training, ranks: TorchRanks) -> Find
 
 
 def _counted(job: Training) -> Findings:
-    """Count what STEPS steps send, compile, read and change."""
-    job.group.reset()
-    tokens, still, items = 0, 0, list[int]()
+    """Count what STEPS steps send, compute and read."""
+    for group in job.groups.values():
+        group.reset()
+    tokens, items = 0, list[int]()
     batches = job.batches
 
     def counting() -> Any:
         nonlocal tokens
         for batch in batches:
             tokens += batch[0].numel()
-            items.extend(_hash(sequence) for sequence in batch[0])
+            if job.part == 0:  # the ranks that share a model have to read the same data
+                items.extend(_hash(sequence) for sequence in batch[0])
             yield batch
 
     job.batches = counting()
-    flops = FlopCounterMode(display=False)
-    for _ in range(STEPS):
-        before = contents(job.model.parameters())
-        with flops:
-            job.step()
-        still += before == contents(job.model.parameters())
+    with FlopCounterMode(display=False) as flops:
+        job.run(STEPS)
     job.batches = batches
-    calls, payload = job.group.calls.total(), job.group.payload.total()
-    return {
+    calls, payload = job.groups["dp"].calls.total(), job.groups["dp"].payload.total()
+    return _between_nodes(job) | {
         "collectives": calls / STEPS,
         "bytes per collective": payload / calls if calls else 0.0,
         "tokens": tokens / STEPS,
-        "FLOPs": flops.get_total_flops(),
-        "steps without a change": still / STEPS,
+        "FLOPs": flops.get_total_flops() / STEPS,
         "items": items,
+    }
+
+
+def _between_nodes(job: Training) -> Findings:
+    """Return the bytes that the ranks of a mesh send between and inside nodes, if there are several nodes."""
+    if job.group.size <= job.ranks_per_node:
+        return {}
+    sizes = {axis: group.size for axis, group in job.groups.items()}
+    sent = {axis: group.bytes_sent / STEPS for axis, group in job.groups.items()}
+    between = sum(bytes_between_nodes(groups_of(sizes), sent, job.ranks_per_node).values())
+    return {
+        "bytes between nodes": between,
+        "bytes inside nodes": job.group.size * sum(sent.values()) - between,
+        "avoidable": 1 - fewest_between_nodes(sizes, sent, job.ranks_per_node) / between if between else 0.0,
     }
 
 
@@ -149,7 +165,7 @@ def _remembered(job: Training) -> Findings:
             job.step()
             mark(str(number))
 
-    _, timeline = memory_timeline(steps, before=sum(held.values()), device=job.device.type)
+    _, timeline = memory_timeline(steps, before=sum(held.values()), points=sys.maxsize, device=job.device.type)
     at = dict(timeline["points"])
     alive = [_alive_at(at, change) for change, _ in timeline["marks"]]
     growth = (alive[-1] - alive[0]) / (len(alive) - 1)
@@ -165,6 +181,23 @@ def _alive_at(points: dict[int, int], change: int) -> int:
     return points[max(at for at in points if at <= change)]
 
 
+def _checked(job: Training) -> Findings:
+    """Compare the parameters' checksums after each of STEPS steps."""
+    sums = [contents(job.model.parameters())]
+    for _ in range(STEPS):
+        job.step()
+        sums.append(contents(job.model.parameters()))
+    return {"steps without a change": sum(map(list.__eq__, sums, sums[1:])) / STEPS}
+
+
+INSTRUMENTS: dict[str, Callable[[Training], Findings]] = {
+    "trace": _traced,
+    "counters": _counted,
+    "memory": _remembered,
+    "checksums": _checked,
+}
+
+
 def contents(parameters: Iterable[Tensor]) -> list[int]:
     """Return a checksum of each parameter's bits."""
     return [_hash(p) for p in parameters]
@@ -174,15 +207,20 @@ def _hash(x: Tensor) -> int:
     return crc32(x.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
 
 
-def together(by_rank: list[Findings], sums: list[list[int]]) -> Findings:
-    """Return one dictionary from those of all ranks: means, but of memory the fullest rank's. sums: of `contents`."""
+def together(by_rank: list[Findings], sums: list[list[int]], parts_of_model: Sequence[int] = ()) -> Findings:
+    """Return one dictionary from those of all ranks: means, but of memory the fullest rank's.
+
+    sums: of `contents`. parts_of_model: which part each rank holds; by default all ranks hold the same.
+    """
+    held = parts_of_model or [0] * len(sums)
     items = [set(found.pop("items", ())) for found in by_rank]
     parts = [found.pop("parts") for found in by_rank]
     found = {part: mean(of_rank[part] for of_rank in parts) for part in PARTS}
     found |= {name: mean(of_rank[name] for of_rank in by_rank) for name in by_rank[0]}
     for name in {"FLOPs", "work"} & set(found):
         values = [of_rank[name] for of_rank in by_rank]
-        found[f"spread of {name}"] = max(values) / min(values)
+        if min(values):  # a profiler that may not see a GPU's kernels finds no work
+            found[f"spread of {name}"] = max(values) / min(values)
     for name, worst in (("peak bytes", max), ("headroom", min)):
         if name in found:
             found[name] = worst(of_rank[name] for of_rank in by_rank)
@@ -190,5 +228,7 @@ def together(by_rank: list[Findings], sums: list[list[int]]) -> Findings:
         found["shared data"] = 1 - len(set().union(*items)) / sum(map(len, items))
     return found | {
         "utilization": 1 - found["idle"] - found["data"],
-        "replicas that differ": sum(len(set(values)) > 1 for values in zip(*sums, strict=True)),
+        "replicas that differ": sum(
+            len(set(zip(held, values, strict=True))) > len(set(held)) for values in zip(*sums, strict=True)
+        ),
     }

@@ -66,10 +66,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS), help="default: all of them")
     parser.add_argument("--layouts", nargs="+", choices=list(LAYOUTS), default=list(LAYOUTS), help="default: both")
     given = parser.parse_args(arguments)
-    import torch
+    from labs_helpers.communication.torch_distributed import gpu_per_rank
 
-    if torch.cuda.device_count() < RANKS:
-        os.environ["LABS_DEVICE"] = "cpu"  # a rank needs a GPU of its own
+    if not gpu_per_rank(RANKS):
+        os.environ["LABS_DEVICE"] = "cpu"
     machine = this_machine()
     records = []
     for layout in given.layouts:

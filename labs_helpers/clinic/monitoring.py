@@ -15,10 +15,11 @@ class Metric(NamedTuple):
 
 METRICS = (
     Metric("tokens per second", "below 0.9 of the last hour's median", "the job has become slower: attribute a step"),
-    Metric("MFU", "below 0.8 of its value at the start", "same tokens, fewer FLOPs: look for idle time and waits"),
     Metric("spread of work between ranks", "above 1.1 for 100 steps", "rank R is slower: its data, clocks, or node"),
+    Metric("clock of each GPU", "below 0.9 of the others' median", "GPU G is throttled: heat, or a power limit"),
     Metric("wait for the loader", "above 5% of a step", "the loader falls behind: storage, or too few workers"),
     Metric("memory headroom", "below 5%, or falling for 100 steps", "memory runs out in N steps: find what grows"),
+    Metric("allocator's retries", "above 0", "memory is nearly full, or scattered: compare reserved with allocated"),
     Metric("gradient norm", "not finite, or above 10 times its median", "step S: overflow, or a bad batch on rank R"),
     Metric("steps without an update", "above 5 in a row", "all updates are skipped: the loss scale cannot fall"),
     Metric("checksum of the weights", "differs between replicas", "replicas differ since step S: stop, and compare"),
@@ -35,16 +36,18 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("Is the GPU busy?", "nvidia-smi dmon -s u", "amd-smi monitor -u"),
+    Command("Does any kernel run?", "nvidia-smi dmon -s u", "amd-smi monitor -u"),
     Command("How much memory is used?", "nvidia-smi --query-gpu=memory.used --format=csv", "amd-smi monitor -v"),
-    Command("Do clocks fall, from heat or power?", "nvidia-smi -q -d PERFORMANCE", "amd-smi metric --clock --power"),
+    Command("Do heat or power lower clocks?", "nvidia-smi -q -d PERFORMANCE", "amd-smi metric --clock --violation"),
     Command("Which GPUs share a fast link?", "nvidia-smi topo -m", "amd-smi topology"),
     Command("Are there memory errors?", "nvidia-smi -q -d ECC", "amd-smi metric --ecc"),
     Command("What did the driver report?", "dmesg | grep -i xid", "dmesg | grep -i amdgpu"),
-    Command("How fast is an all-reduce?", "all_reduce_perf -b 8 -e 1G -f 2 (nccl-tests)", "the same (rccl-tests)"),
+    Command("How fast is an all-reduce?", "all_reduce_perf -b 8 -e 1G -f 2 -g 8 (nccl-tests)", "the same (rccl-tests)"),
     Command("What ran when?", "nsys profile python train.py", "rocprofv3 --sys-trace -- python train.py"),
     Command(
-        "Why is this kernel slow?", "ncu --set full python train.py", "rocprof-compute profile -n NAME -- python …"
+        "Why is this kernel slow?",
+        "ncu --set full -k regex:NAME -c 1 python train.py",
+        "rocprof-compute profile -n RUN -k NAME -- python train.py",
     ),
     Command("Where does Python stand?", "py-spy dump --pid PID", "py-spy dump --pid PID"),
 )

@@ -6,7 +6,7 @@ Every job of `clinic.jobs` is this program with one method or attribute replaced
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -45,6 +45,8 @@ class Training:
     the same on every rank. On a GPU the model and the batch are larger.
     """
 
+    ranks = 2
+    ranks_per_node = 2
     batch = 8  # sequences per rank and step
     log_every = 4  # steps
     learning_rate = 1e-3
@@ -65,6 +67,16 @@ class Training:
     @property
     def config(self) -> TransformerConfig:
         return replace(SIZES["small"], layers=6, vocabulary=256) if self.on_gpu else SIZES["tiny"]
+
+    @property
+    def groups(self) -> Mapping[str, Communication]:
+        """The groups in which this rank sends, by the axis of the ranks' mesh."""
+        return {"dp": self.group}
+
+    @property
+    def part(self) -> int:
+        """Which part of the model this rank holds: ranks with the same part are replicas and read different data."""
+        return 0
 
     def make_model(self) -> nn.Module:
         return Transformer(self.config, sdpa)
@@ -93,6 +105,8 @@ class Training:
     def run(self, steps: int) -> None:
         for _ in range(steps):
             self.step()
+        if self.on_gpu:
+            torch.cuda.synchronize()  # a collective that no other rank joins lets this rank wait only here
 
     def step(self) -> None:
         x, y = (part.to(self.device, non_blocking=True) for part in next(self.batches))

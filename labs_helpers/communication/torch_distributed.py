@@ -12,6 +12,7 @@ from torch.distributed.device_mesh import init_device_mesh
 
 from labs_helpers.communication.interface import Communication, Request
 from labs_helpers.launch.world import with_messages
+from labs_helpers.measure.machine import has_gpu
 
 # PyTorch 2.13 has new names for them.
 _all_gather = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
@@ -130,3 +131,31 @@ def start(comm: Any, backend: str, host: str = "127.0.0.1") -> None:
     if store is None:
         store = TCPStore(host, port, size, is_master=False)
     dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+
+
+def gpu_per_rank(ranks: int) -> bool:
+    """Return whether so many ranks each have a GPU on this machine; otherwise all of them run on its CPU."""
+    return has_gpu() and torch.cuda.device_count() >= ranks
+
+
+def join(comm: Any = None, on_gpus: bool | None = None) -> TorchCommunication:
+    """Start torch.distributed on the ranks of an MPI communicator, by default all; return the group of all ranks.
+
+    on_gpus: NCCL with one GPU per rank, or gloo with one CPU thread per rank; None uses GPUs if there are enough. Every
+    rank calls this. If torch.distributed runs already, it stays as it is.
+    """
+    if comm is None:
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+    if on_gpus is None:
+        on_gpus = gpu_per_rank(comm.Get_size())
+    if on_gpus:
+        torch.cuda.set_device(comm.Get_rank())
+    else:
+        torch.set_num_threads(1)  # the ranks share the cores
+    if not dist.is_initialized():
+        start(comm, "nccl" if on_gpus else "gloo")
+        if on_gpus:
+            dist.barrier()  # NCCL connects the ranks at their first collective, which takes seconds
+    return TorchCommunication(dist.group.WORLD)

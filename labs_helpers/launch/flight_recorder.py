@@ -1,15 +1,13 @@
 """Read PyTorch's flight recorder: the latest collectives that a rank has begun, with their sizes and places.
 
-The recorder is off unless TORCH_FR_BUFFER_SIZE, which before PyTorch 2.13 is TORCH_NCCL_TRACE_BUFFER_SIZE, is set
-before the process group starts. It costs a few microseconds per collective. NCCL's groups have it in every version,
-gloo's from 2.13 on.
+It keeps the last TORCH_FR_BUFFER_SIZE collectives of a process, 2,000 by default, with NCCL as with gloo; 0 switches it
+off.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +16,8 @@ from typing import Any
 
 from labs_helpers.launch.stuck import is_installed, name_ranks
 
-SIZE = 2000  # entries, the latest ones
+# PyTorch 2.11 keeps those of NCCL apart from the others.
+DUMPS = ("_dump_fr_trace", "_dump_nccl_trace")
 
 
 @dataclass(frozen=True)
@@ -37,28 +36,20 @@ class Collective:
         return f"{self.name} number {self.number}, {elements:,} elements{f', in {self.place}' if self.place else ''}"
 
 
-def switch_on() -> None:
-    """Switch the recorder on for process groups that start from now on in this process and its children."""
-    import torch
-
-    new = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 13)
-    os.environ["TORCH_FR_BUFFER_SIZE" if new else "TORCH_NCCL_TRACE_BUFFER_SIZE"] = str(SIZE)
-
-
 def recorded() -> list[Collective]:
     """Return the collectives that this rank has begun, in order; messages between two ranks are left out."""
     from torch._C import _distributed_c10d
 
-    c10d: Any = _distributed_c10d
-    dump = getattr(c10d, "_dump_fr_trace", None) or c10d._dump_nccl_trace
-    return [
+    every = [pickle.loads(dump()) for name in DUMPS if (dump := getattr(_distributed_c10d, name, None))]
+    entries = [entry for each in every for entry in each.get("entries", ()) if not entry["is_p2p"]]
+    found = [
         Collective(
             entry["process_group"][0], entry["collective_seq_id"], entry["profiling_name"],
             tuple(map(tuple, entry["input_sizes"])), _place(entry.get("frames", ())),
         )
-        for entry in pickle.loads(dump())["entries"]
-        if not entry["is_p2p"]
+        for entry in sorted(entries, key=lambda entry: entry["time_created_ns"])
     ]  # fmt: skip
+    return list(dict.fromkeys(found))  # a version may return the same entries in both dumps
 
 
 def _place(frames: Sequence[Mapping[str, Any]]) -> str:

@@ -63,15 +63,15 @@ def spans_by_part(events: Iterable[Event]) -> dict[str, list[Span]]:
     optimizer.
     """
     events = [event for event in events if event["ph"] == "X"]
-    marks = [(_span(event), part) for event in events if (part := _part_of_mark(event)) is not None]
+    marks = [(span_of(event), part) for event in events if (part := _part_of_mark(event)) is not None]
     launched = {event["args"].get("External id"): event["ts"] for event in events if event["cat"] == "cpu_op"}
     spans: dict[str, list[Span]] = {part: [] for part in PARTS if part != "idle"}
     spans["data"] += [span for span, part in marks if part == "data"]
-    spans["communication"] += [_span(event) for event in events if event["name"].startswith("gloo:")]
+    spans["communication"] += [span_of(event) for event in events if event["name"].startswith("gloo:")]
     for event, kind in kinds(events):
         at = launched.get(event["args"].get("External id"), event["ts"])
         part = "communication" if kind == COMMUNICATION else _part_at(at, marks)
-        spans[part].append(_span(event))
+        spans[part].append(span_of(event))
     return spans
 
 
@@ -87,7 +87,7 @@ def step_parts(events: Iterable[Event]) -> dict[str, list[Span]]:
     for part in ("forward", "backward", "optimizer", "data", "communication"):
         parts[part] = without(merged(recorded[part]), busy)
         busy = merged(busy + parts[part])
-    timed = [_span(event) for event in events if event["ph"] == "X"]
+    timed = [span_of(event) for event in events if event["ph"] == "X"]
     whole = [(min(start for start, _ in timed), max(stop for _, stop in timed))] if timed else []
     parts["idle"] = without(whole, busy)
     return {part: parts[part] for part in PARTS}
@@ -100,11 +100,11 @@ def shares(parts: dict[str, list[Span]]) -> dict[str, float]:
     return {part: length / whole if whole else 0.0 for part, length in lengths.items()}
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
-    """Return the union of spans: in order, and none that touch."""
+def merged(spans: Iterable[Span], gap: float = 0.0) -> list[Span]:
+    """Return the union of spans: in order, and none that touch; gaps of at most `gap` are filled."""
     found: list[Span] = []
     for start, stop in sorted(spans):
-        if found and start <= found[-1][1]:
+        if found and start <= found[-1][1] + gap:
             found[-1] = found[-1][0], max(found[-1][1], stop)
         elif stop > start:
             found.append((start, stop))
@@ -125,7 +125,8 @@ def without(spans: list[Span], taken: list[Span]) -> list[Span]:
     return found
 
 
-def _span(event: Event) -> Span:
+def span_of(event: Event) -> Span:
+    """Return when an event took place."""
     return event["ts"], event["ts"] + event["dur"]
 
 

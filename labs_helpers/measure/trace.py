@@ -10,10 +10,10 @@
     user_annotation                  a record_function on the CPU
     gpu_user_annotation              its shadow over the GPU's kernels: a range, not work
 
-On a CPU operators compute by themselves, so there `record` adds for each cpu_op that has a kernel of PyTorch (aten::mm;
-not aten::linear, made of it, nor the view aten::t) a "kernel" with the operator's name, times and External id on stream
-0, and its launch, of no length: what reads a GPU's trace reads a CPU's. The loops that torch.compile writes for a CPU
-are no operators, and are not seen.
+On a CPU operators compute by themselves, so to a trace without GPU work `record` adds for each cpu_op that has a kernel
+of PyTorch (aten::mm; not aten::linear, made of it, nor the view aten::t) a "kernel" with the operator's name, times and
+External id on stream 0, and its launch, of no length: what reads a GPU's trace reads a CPU's. The loops that
+torch.compile writes for a CPU are no operators, and are not seen.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def profiler(warmup: int, steps: int) -> Any:
 
 def trace_of(profiling: Any) -> Trace:
     """Return the trace that a `profiler` has recorded."""
-    from labs_helpers.measure.machine import has_gpu
+    import torch
+
     from labs_helpers.measure.provenance import provenance
 
     with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +105,8 @@ def trace_of(profiling: Any) -> Trace:
         # Decimal: kineto's times are nanoseconds since some other day, more digits than a float has.
         written = json.loads(path.read_text(errors="replace"), parse_float=Decimal, strict=False)
     events = reduced(written["traceEvents"])
-    if not has_gpu():
+    if not any(event["cat"] in GPU_WORK for event in events) and not torch.cuda.memory_allocated():
+        # A program that holds memory on a GPU computes there: then the profiler could not see its kernels.
         events = _in_order(events + _pseudo_kernels(events))
     return Trace(events, provenance())
 

@@ -123,7 +123,7 @@ def own_rows(tokens: Tensor, rows: int, rank: int) -> tuple[Tensor, Tensor]:
 
 def check_tokens(tokens: Tensor, vocabulary: int) -> None:
     """Raise IndexError for a token outside the vocabulary; checks only on CPUs."""
-    if tokens.device.type == "cpu" and tokens.numel() and not 0 <= tokens.min() <= tokens.max() < vocabulary:
+    if tokens.device.type == "cpu" and not torch.equal(tokens, tokens.clamp(0, vocabulary - 1)):
         raise IndexError(
             f"tokens range from {tokens.min()} to {tokens.max()}, but the vocabulary from 0 to {vocabulary - 1}"
         )

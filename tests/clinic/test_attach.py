@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from labs_helpers.clinic.attach import Attached
 from labs_helpers.launch.process import ProcessFailed, run
 
 ROOT, PROGRAM = Path(__file__).parents[2], Path(__file__).with_name("own_program.py")
@@ -23,6 +25,33 @@ def test_a_report_and_a_diagnosis():
     assert float(lines["waits"]) == 8 and float(lines["collectives"]) == 1
     assert "Diagnosis: waiting for values: the program reads values in every step." in said
     assert said.count("Diagnosis") == 1
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["two optimizers", "one inside another"])
+def test_a_step_ends_once_however_many_optimizers_update_in_it(wrapped, capsys):
+    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 8))
+    optimizers = [torch.optim.SGD(part.parameters(), lr=0.1) for part in model]
+    if wrapped:
+        optimizers = [Outer(torch.optim.SGD(model.parameters(), lr=0.1))]
+    with Attached(after=2, steps=3, quiet=99):
+        for _ in range(6):
+            model(torch.ones(2, 8)).square().mean().backward()
+            for optimizer in optimizers:
+                optimizer.step()
+            norms = [p.norm().item() for p in model.parameters()]
+    lines = dict(line.split()[:2] for line in capsys.readouterr().out.splitlines() if line.startswith(" "))
+    assert float(lines["waits"]) == len(norms) == 4
+
+
+class Outer(torch.optim.Optimizer):
+    """An optimizer that leaves the update to another one."""
+
+    def __init__(self, inner):
+        super().__init__(inner.param_groups, {})
+        self.inner = inner
+
+    def step(self):
+        self.inner.step()
 
 
 @pytest.mark.soak

@@ -23,6 +23,7 @@ SYMPTOMS = {  # job → (finding, whether it tells the sick job from the cured o
     "print_every_step": ("lines printed", lambda sick, cured: sick >= 1 and cured == 0),
     "tiny_batch": ("FLOPs", lambda sick, cured: 8 * sick == cured),
     "all_reduce_per_parameter": ("collectives", lambda sick, cured: sick == 20 and cured == 1),
+    "across_nodes": ("bytes between nodes", lambda sick, cured: sick > 5 * cured > 0),
     "straggler": ("spread of FLOPs", lambda sick, cured: sick >= 4 and cured == 1),
     "leak": ("growth", lambda sick, cured: sick > 0.03 and cured == 0),
     "no_checkpointing": ("headroom", lambda sick, cured: sick < 0 < cured),
@@ -38,7 +39,9 @@ SYMPTOMS = {  # job → (finding, whether it tells the sick job from the cured o
     "own_weights": ("replicas that differ", lambda sick, cured: sick == 15 and cured == 0),
     "evaluating_rank": ("spread of FLOPs", lambda sick, cured: sick > 2 and cured == 1),
 }
-OTHERWISE = {"healthy", "starved_loader", "deadlock", "dead_rank"}  # judged by time, in soak, or by an autopsy
+TIMED = [name for name, job in known().items() if job.slower or job.waits]
+# Judged by time, in soak, by an autopsy, or on a GPU.
+OTHERWISE = {"healthy", "starved_loader", "deadlock", "dead_rank", "fragmentation"}
 
 
 def test_every_job_is_here():
@@ -62,12 +65,22 @@ def of_folder(name):
 
 @pytest.mark.parametrize("name", [of_folder(name) for name in SYMPTOMS])
 def test_a_job_has_its_symptom_and_loses_it(name):
-    found, same = real_ranks.run(clinic_cases.examine, 2, [name])
-    assert found == same
+    found, *same = real_ranks.run(clinic_cases.examine, known()[name].sick.ranks, [name])
+    assert all(of_rank == found for of_rank in same)
     finding, tells = SYMPTOMS[name]
     sick, cured = (found[name, state][finding] for state in ("sick", "cured"))
     assert tells(sick, cured), (finding, sick, cured)
     assert not set(found[name, "sick"]) - set(MEANING)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", TIMED)
+def test_times_show_a_job_sick_and_its_cure_effective(name):
+    job = known()[name]
+    (slower, waits), _ = real_ranks.run(clinic_cases.timed, 2, name)
+    assert slower > job.slower
+    assert waits["sick"] > job.waits
+    assert not job.waits or waits["cured"] < job.waits
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])

@@ -1,11 +1,14 @@
 """The reference rules diagnose every recorded job, and at least five of the six that came after them."""
 
+from collections import defaultdict
+
 import pytest
 
+from labs_helpers.clinic.allocator import found_in
 from labs_helpers.clinic.causes import CAUSES, HEALTHY
 from labs_helpers.clinic.findings import MEANING
 from labs_helpers.clinic.job import jobs
-from labs_helpers.clinic.records import cause_of, known, recorded
+from labs_helpers.clinic.records import cause_of, fragmentation, known, recorded
 from labs_helpers.clinic.rules import GUIDE, REFERENCE, Rule, diagnose
 
 RECORDS = recorded()
@@ -16,6 +19,7 @@ def test_every_job_is_recorded_with_three_seeds_sick_and_cured():
     wanted = {
         (name, state, seed)
         for name, job in known().items()
+        if not job.needs_gpu
         for state in (("sick", "cured") if job.part else ("sick",))
         for seed in seeds
     }
@@ -29,6 +33,12 @@ def test_every_job_is_recorded_with_three_seeds_sick_and_cured():
 )
 def test_the_reference_rules_diagnose_every_job(record):
     assert diagnose(record["findings"], REFERENCE) == cause_of(record)
+
+
+@pytest.mark.parametrize("record", fragmentation("nvidia-h200"), ids=lambda r: f"{r['state']}-{r['seed']}")
+def test_the_reference_rules_diagnose_fragmentation(record):
+    assert diagnose(record["findings"], REFERENCE) == cause_of(record)
+    assert ("refused" in record) == (record["state"] == "sick")
 
 
 def test_the_reference_rules_diagnose_five_of_six_later_jobs():
@@ -49,7 +59,8 @@ def test_rules_speak_of_known_causes_and_findings():
         assert rule.cause in CAUSES
         assert {name for name, *_ in rule.conditions} <= set(MEANING)
     assert {rule.cause for rule in REFERENCE} == set(CAUSES) - {HEALTHY}
-    assert set().union(*(record["findings"] for record in RECORDS)) == set(MEANING)
+    on_gpus = found_in([defaultdict(lambda: 1)], limit=1)["findings"]
+    assert set(on_gpus).union(*(record["findings"] for record in RECORDS)) == set(MEANING)
 
 
 def test_the_first_rule_that_holds_decides():

@@ -1,8 +1,11 @@
 """The flight recorder's entries in words, and what does not fit between ranks."""
 
-import pytest
+import pickle
+from functools import partial
 
-from labs_helpers.launch.flight_recorder import Collective, as_text, compare, from_text
+from torch._C import _distributed_c10d
+
+from labs_helpers.launch.flight_recorder import Collective, as_text, compare, from_text, recorded
 
 
 def begun(*names, group="0"):
@@ -40,16 +43,22 @@ def test_entries_survive_as_text():
     assert from_text(as_text(begun(SUM, BARRIER))) == begun(SUM, BARRIER)
 
 
-@pytest.mark.parametrize(
-    ("older", "name"), [("2.11.0", "TORCH_NCCL_TRACE_BUFFER_SIZE"), ("2.13.1", "TORCH_FR_BUFFER_SIZE")]
-)
-def test_the_variable_of_each_version(older, name, monkeypatch):
-    import torch
+def entry(number, name, p2p=False):
+    return {
+        "time_created_ns": number, "profiling_name": name, "collective_seq_id": number, "is_p2p": p2p,
+        "process_group": ("0", "default_pg"), "input_sizes": [[1000]],
+    }  # fmt: skip
 
-    from labs_helpers.launch import flight_recorder
 
-    monkeypatch.setattr(torch, "__version__", older)
-    environment = {}
-    monkeypatch.setattr(flight_recorder.os, "environ", environment)
-    flight_recorder.switch_on()
-    assert environment == {name: "2000"}
+def test_both_recorders_are_read(monkeypatch):
+    """PyTorch 2.11 keeps NCCL's collectives apart; another version may return an entry twice."""
+    second = entry(2, "gloo:barrier")
+    recorders = {"_dump_fr_trace": [second], "_dump_nccl_trace": [entry(1, SUM[0]), second, entry(3, "", p2p=True)]}
+    for name, kept in recorders.items():
+        monkeypatch.setattr(_distributed_c10d, name, partial(pickle.dumps, {"entries": kept}), raising=False)
+    assert [(one.number, one.name) for one in recorded()] == [(1, "nccl:all_reduce"), (2, "gloo:barrier")]
+
+
+def test_a_recorder_that_is_off(monkeypatch):
+    monkeypatch.setattr(_distributed_c10d, "_dump_fr_trace", partial(pickle.dumps, {"version": "2.10"}))
+    assert recorded() == []

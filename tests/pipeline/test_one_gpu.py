@@ -31,11 +31,12 @@ def test_a_model_is_not_cut_into_more_stages_than_layers(capsys):
 
 
 def test_the_recorded_gpu_waited_for_python():
-    found = launches.steps()
-    assert set(found) == {(name, graphs) for name in ("1F1B", "ZB-H1") for graphs in (False, True)}
-    for record in launches.recorded_passes().values():
-        for name, make in (("1F1B", one_f_one_b), ("ZB-H1", zero_bubble)):
-            wanted = simulate(make(2, 4), recorded_times(record)).seconds
-            assert found[name, bool(record["graphs"])].seconds == wanted
-    for name in ("1F1B", "ZB-H1"):
-        assert found[name, True].seconds < found[name, False].seconds
+    for host in (0, 1):
+        found = launches.steps(host=host)
+        assert set(found) == {(name, graphs) for name in ("1F1B", "ZB-H1") for graphs in (False, True)}
+        for record in launches.recorded_passes(host=host).values():
+            for name, make in (("1F1B", one_f_one_b), ("ZB-H1", zero_bubble)):
+                wanted = simulate(make(2, 4), recorded_times(record)).seconds
+                assert found[name, bool(record["graphs"])].seconds == wanted
+        for name in ("1F1B", "ZB-H1"):
+            assert found[name, True].seconds < found[name, False].seconds

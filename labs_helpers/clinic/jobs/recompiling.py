@@ -19,4 +19,4 @@ class Recompiling(Training):
         return self.compiled(self.forward(x[:, :length]), y[:, :length])
 
 
-JOB = Job("recompilation", Recompiling, "loss")
+JOB = Job("recompilation", Recompiling, "loss", slower=2)

@@ -31,4 +31,4 @@ class StarvedLoader(Training):
         return Compressed(super().data(), self.random.randrange(3_000, 6_000))
 
 
-JOB = Job("starved loader", StarvedLoader, "data")
+JOB = Job("starved loader", StarvedLoader, "data", slower=1.5)

@@ -14,4 +14,4 @@ class Straggler(Training):
         return DataLoader(data, batch, sampler=self.sampler(data), drop_last=True)
 
 
-JOB = Job("straggler", Straggler, "make_loader")
+JOB = Job("straggler", Straggler, "make_loader", waits=0.45)

@@ -8,4 +8,4 @@ class TinyBatch(Training):
     batch = 1
 
 
-JOB = Job("tiny batch", TinyBatch, "batch")
+JOB = Job("tiny batch", TinyBatch, "batch", slower=1.5)

@@ -15,11 +15,9 @@ Program = type[Training]
 @cache
 def group():
     """Return the group of all ranks; every rank calls this."""
-    from mpi4py import MPI
+    from labs_helpers.communication.torch_distributed import join
 
-    from labs_helpers.clinic.ranks import join
-
-    return join(MPI.COMM_WORLD)
+    return join()
 
 
 def recorded_spans(program: Program, seed: int, steps: int) -> tuple[dict[str, list[Any]], float]:

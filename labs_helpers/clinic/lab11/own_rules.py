@@ -42,5 +42,5 @@ def _expect_in(case, what, given, known):
     if isinstance(given, str) and given in known:
         return
     close = get_close_matches(given, known, 1) if isinstance(given, str) else []
-    meant = f"; did you mean {close[0]!r}?" if close else f": choose from {', '.join(map(repr, known)):.200}"
+    meant = f"; did you mean {close[0]!r}?" if close else f": choose from {', '.join(map(repr, known))}"
     raise Wrong(case, f"there is no {what} {given!r:.60}{meant}")

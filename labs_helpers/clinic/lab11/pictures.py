@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from labs_helpers.clinic.causes import HEALTHY
 from labs_helpers.draw import figures
 from labs_helpers.draw.lanes import Span, draw_lanes, finish_rows
-from labs_helpers.draw.roles import color, text_on
+from labs_helpers.draw.roles import RULE, color, text_on
 
 PARTS = {
     "data": "waiting", "forward": "forward", "backward": "backward", "communication": "communication",
@@ -33,14 +33,16 @@ def draw_parts(jobs: Mapping[str, Spans], title: str) -> Figure:
 
 
 def draw_waits(begun: Sequence[Sequence[float]], finished: Sequence[Sequence[float]], title: str) -> Figure:
-    """Draw each rank's work and waits, on its own clock, which starts with its first all-reduce."""
+    """Draw each rank's work and waits. Clocks are aligned at the end of the first all-reduce, which all ranks leave
+    together."""
     fig, ax = figures.new(title, 9.0, 0.9 + 0.45 * len(begun))
-    rows = {}
+    rows, first = {}, max(stops[0] - starts[0] for starts, stops in zip(begun, finished, strict=True))
     for rank, (starts, stops) in enumerate(zip(begun, finished, strict=True)):
-        waits = [Span(a - starts[0], b - starts[0], color("communication")) for a, b in zip(starts, stops, strict=True)]
+        zero = stops[0] - first
+        waits = [Span(a - zero, b - zero, color("communication")) for a, b in zip(starts, stops, strict=True)]
         work = [Span(one.stop, other.start, color("compute")) for one, other in zip(waits, waits[1:], strict=False)]
         rows[f"rank {rank}"] = [work + waits]
-    draw_lanes(ax, rows, xlabel="ms since the rank's first all-reduce")
+    draw_lanes(ax, rows, xlabel="ms; the clocks are aligned at the end of the first all-reduce")
     figures.legend_below(fig, {"own work": "compute", "wait in the all-reduce": "communication"})
     return fig
 
@@ -85,4 +87,20 @@ def draw_diagnoses(rows: Sequence[tuple[str, str, Mapping[str, str]]], title: st
     ax.grid(False)
     ax.spines["bottom"].set_visible(False)
     figures.legend_below(fig, {"right": "reference", "wrong": "wrong", "— means healthy": ""})
+    return fig
+
+
+def draw_segments(refused: Mapping[str, Any], title: str) -> Figure:
+    """Draw the segments of CUDA's caching allocator at a request that fits into no hole, one row per segment, and the
+    request above them. refused: of `measure.segments.first_refusal`."""
+    segments, request = refused["segments"], refused["request"]
+    fig, ax = figures.new(title, 9.0, 5.4)
+    ax.barh(-4, request, height=5, color=color("wrong"))
+    ax.text(request, -4, " the request", va="center_baseline", fontsize=7.5)
+    for y, (size, blocks) in enumerate(segments):
+        ax.barh(y, size, height=1, facecolor=color("cell"), edgecolor=RULE, linewidth=0.4)
+        ax.broken_barh(blocks, (y - 0.5, 1), facecolor=color("activations"))
+    ax.set(ylabel=f"{len(segments)} segments, the smallest first", ylim=(len(segments), -8), yticks=[], xlabel="bytes")
+    figures.set_unit(ax.xaxis, "B")
+    figures.legend_below(fig, {"blocks of tensors": "activations", "free": "cell", "fits nowhere": "wrong"})
     return fig

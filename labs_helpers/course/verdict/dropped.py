@@ -58,6 +58,7 @@ def _of_stub(lines: list[str], number: int) -> bool:
 
 def _new(value: ast.expr) -> str:
     if isinstance(value, ast.BinOp):
-        return "/" if isinstance(value.op, ast.Div) else "operator"
+        named = isinstance(value.left, ast.Name | ast.Attribute | ast.Subscript)  # /= needs something to assign to
+        return "/" if isinstance(value.op, ast.Div) and named else "operator"
     called = value.func if isinstance(value, ast.Call) else None
     return called.attr if isinstance(called, ast.Attribute) and called.attr in NEW else ""

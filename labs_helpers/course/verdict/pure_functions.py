@@ -115,7 +115,7 @@ def judge_parts(
         for part in parts:
             if not part.same(value := part.of(answer), part.of(case.right)):
                 causes = _likely(part, found, number - 1) or part.otherwise(case, value) or otherwise(case, value)
-                causes = causes or _reordered(parts, answer, case.right) or _scaled(answer, case.right)
+                causes = causes or _reordered(parts, answer, case.right) or _scaled(found)
                 tip = advice(case, answer) if callable(advice) else advice
                 raise Wrong(case.name, *part.told(case, value), cause=causes, advice=tip)
         if case.line:
@@ -161,7 +161,8 @@ def _reordered(parts: Sequence[Part], answer: Any, right: Any) -> str:
     return "the function returns the right parts in the wrong order" if any(fits) else ""
 
 
-def _scaled(answer: Any, right: Any) -> str:
-    """Return the cause if all numbers of an answer are wrong by the same factor."""
-    found, wanted = dict(leaves(answer)), dict(leaves(right))
-    return scaled(Difference(found, wanted, list(wanted))) if found.keys() == wanted.keys() else ""
+def _scaled(found: Sequence[tuple[Case, Any]]) -> str:
+    """Return the cause if all numbers of all answers are wrong by the same factor; one answer may fit by chance."""
+    mine = dict(leaves([answer for _, answer in found]))
+    right = dict(leaves([case.right for case, _ in found]))
+    return scaled(Difference(mine, right, list(right))) if mine.keys() == right.keys() else ""

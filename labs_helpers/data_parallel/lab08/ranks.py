@@ -17,20 +17,8 @@ def join():
     """
     import warnings
 
-    import torch
-    import torch.distributed as dist
-    from mpi4py import MPI
+    from labs_helpers.communication.torch_distributed import join
 
-    from labs_helpers.communication.torch_distributed import start
-
-    comm = MPI.COMM_WORLD
-    on_gpus = torch.cuda.device_count() >= comm.size
-    device = torch.device("cuda", comm.rank) if on_gpus else torch.device("cpu")
-    if on_gpus:
-        torch.cuda.set_device(device)
-    else:
-        torch.set_num_threads(1)  # the ranks share the cores, so each uses one thread
     warnings.filterwarnings("ignore", "`torch.distributed", FutureWarning)  # about names that PyTorch 2.13 replaces
-    if not dist.is_initialized():
-        start(comm, "nccl" if on_gpus else "gloo")
-    return dist.group.WORLD, device
+    ranks = join()
+    return ranks.group, ranks.device

@@ -11,9 +11,10 @@ import torch
 from labs_helpers.communication.buckets import MEGABYTE, trained_parameters
 from labs_helpers.data_parallel.study.records import ALONE
 from labs_helpers.data_parallel.study.step import TrainingStep
-from labs_helpers.data_parallel.study.task import Options, Record, Task, gathered
-from labs_helpers.data_parallel.study.timeline import marked
+from labs_helpers.data_parallel.study.task import Options, Record, Task
 from labs_helpers.data_parallel.study.turns import race
+from labs_helpers.measure.race import TorchRanks
+from labs_helpers.measure.step_timeline import by_clock
 
 WAYS = (ALONE, "naive", "flat", "bucketed", "overlapped")
 
@@ -52,7 +53,8 @@ def measure_ways(
     steps = {name: way(task, name, functions, link) for name in WAYS}
     found = race(task, steps)
     alone, naive, about = found[ALONE]["step_ms"], found["naive"]["step_ms"], task.about
-    lanes = {name: gathered(marked(task, step, link), task.group)[0] for name, step in steps.items()}
+    ranks = TorchRanks(task.group)
+    lanes = {name: ranks.gather(by_clock(step.phases, link.taken, ranks))[0] for name, step in steps.items()}
     same = about | {"kind": "wrapper", "alone_ms": alone, "naive_ms": naive, "bucket_mb": task.bucket_mb}
     records = [same | {"wrapper": name, "exposed_ms": one["step_ms"] - alone} | one for name, one in found.items()]
     taken = {"kind": "timeline", "rank": 0, "source": "marks"}

@@ -16,18 +16,22 @@ from labs_helpers.pipeline.simulate import Timeline, simulate
 LAUNCHES = {False: "from Python", True: "CUDA graphs"}
 
 
-def recorded_passes(cut: str = "equal blocks", machine: str = "nvidia-h200") -> dict[bool, Mapping[str, Any]]:
-    """Return the records of a stage's passes on one GPU, launched from Python (False) and as CUDA graphs (True)."""
-    rows = STUDY.load(machine)
+def recorded_passes(cut: str = "equal blocks", host: int = 0) -> dict[bool, Mapping[str, Any]]:
+    """Return the records of the stages' passes on one GPU, launched from Python (False) and as CUDA graphs (True).
+
+    host: 0 or 1; the same command ran on two hosts with the same GPU.
+    """
+    rows = STUDY.load("nvidia-h200")
     rows = rows[(rows["kind"] == "passes") & (rows["cut"] == cut)]
+    rows = rows[rows["on.time"] == sorted(set(rows["on.time"]))[host]]
     return {bool(row["graphs"]): row for row in rows.to_dict("records")}
 
 
-def steps(cut: str = "equal blocks", micro_batches: int = 4) -> dict[tuple[str, bool], Timeline]:
+def steps(cut: str = "equal blocks", host: int = 0, micro_batches: int = 4) -> dict[tuple[str, bool], Timeline]:
     """Return {(name of the schedule, with graphs): its timeline, in seconds}."""
     makers: dict[str, Callable[..., Schedule]] = {"1F1B": one_f_one_b, "ZB-H1": zero_bubble}
     found = {}
-    for graphs, record in recorded_passes(cut).items():
+    for graphs, record in recorded_passes(cut, host).items():
         for name, make in makers.items():
             schedule = make(record["stages"], micro_batches)
             timeline = simulate(schedule, recorded_times(record))

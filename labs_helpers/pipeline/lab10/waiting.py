@@ -7,6 +7,7 @@ hardware. Ranks that sleep share nothing. Their messages are real.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
-from labs_helpers.communication.torch_distributed import TorchCommunication, start
+from labs_helpers.communication import torch_distributed
 from labs_helpers.pipeline.executor import Pipeline
 from labs_helpers.pipeline.measured import measure
 from labs_helpers.pipeline.schedule import Schedule
@@ -51,14 +52,7 @@ class _Wait(torch.autograd.Function):
         return dy * weight, (dy * x).sum(), None, None
 
 
-def join() -> TorchCommunication:
-    """Join torch.distributed over gloo; return all ranks. Every rank calls this; repeating it does nothing."""
-    from mpi4py import MPI
-
-    torch.set_num_threads(1)  # the ranks share the cores
-    if not dist.is_initialized():
-        start(MPI.COMM_WORLD, "gloo")
-    return TorchCommunication(dist.group.WORLD)
+join = partial(torch_distributed.join, on_gpus=False)  # the stages only wait
 
 
 def measure_waiting(schedule: Schedule, forward: float, backward: float, repeats: int = 3) -> Timeline:

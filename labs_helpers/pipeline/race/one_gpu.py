@@ -3,7 +3,7 @@
     python -m labs_helpers.pipeline.race.one_gpu
 
 A stage's passes are launched from Python, and on a GPU replayed as CUDA graphs as well. The simulator predicts the
-steps, with messages at the speed that the planner assumes for this GPU's link.
+steps, with messages at the speed of the GPU's link.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from labs_helpers.pipeline.race.passes import Passes, measure_stage, predicted_p
 from labs_helpers.pipeline.records import STUDY
 from labs_helpers.pipeline.schedules import gpipe, one_f_one_b, zero_bubble
 from labs_helpers.pipeline.simulate import simulate
-from labs_helpers.planner.cluster import ALPHA_INSIDE, LINK_SHARE
 from labs_helpers.transformer import SIZES
 
 Record = dict[str, Any]
@@ -32,11 +31,11 @@ MAKERS = {"GPipe": gpipe, "1F1B": one_f_one_b, "ZB-H1": zero_bubble}
 
 
 def message_seconds(work: Work) -> float:
-    """Return the time of an activation on the GPU's link as the planner assumes it, or 0 for an unknown device."""
+    """Return the time of an activation at the datasheet's speed of the GPU's link, or 0 for an unknown device."""
     chip = lookup(this_machine().name)
     if chip is None or not chip.link_bandwidth:
         return 0.0
-    return ALPHA_INSIDE + math.prod(work.shape) * work.dtype.itemsize / (LINK_SHARE * chip.link_bandwidth)
+    return math.prod(work.shape) * work.dtype.itemsize / chip.link_bandwidth
 
 
 def passes_record(passes: list[Passes], transfer: float) -> Record:

@@ -15,9 +15,11 @@ def test_a_row_per_job_and_its_end():
     )
 
 
-def test_each_rank_begins_with_its_first_wait():
+def test_ranks_leave_the_first_all_reduce_together():
     (ax,) = pictures.draw_waits([[100.0, 130.0], [5.0, 40.0]], [[110.0, 141.0], [6.0, 42.0]], "T").axes
     assert [label.get_text() for label in ax.get_yticklabels()] == ["rank 0", "rank 1"]
+    work = [bars.get_paths()[0].get_extents().x0 for bars in ax.collections[::2]]
+    assert work == [10.0, 10.0]
     assert ax.get_xlim()[0] == 0
 
 
@@ -25,6 +27,17 @@ def test_memory_is_drawn_in_steps():
     timeline = {"points": [[0, 100], [10, 300], [20, 100], [40, 100]], "marks": [[20, "0"], [40, "1"]]}
     (ax,) = pictures.draw_alive({"job": timeline}, "T").axes
     assert list(ax.lines[0].get_xdata()) == [0.0, 0.5, 1.0, 2.0]
+
+
+def test_segments_and_their_blocks_lie_below_the_request():
+    refused = {"request": 30, "segments": [[20, []], [40, [[0, 10], [25, 15]]]]}
+    (ax,) = pictures.draw_segments(refused, "T").axes
+    request, *segments = ax.patches
+    assert (request.get_width(), [bar.get_width() for bar in segments]) == (30, [20, 40])
+    assert request.get_y() < segments[0].get_y() < segments[1].get_y()
+    (blocks,) = (bars for bars in ax.collections if bars.get_paths())
+    assert [path.get_extents().intervalx.tolist() for path in blocks.get_paths()] == [[0, 10], [25, 40]]
+    assert {text.get_text() for text in ax.texts} == {" the request"} and ax.get_ylabel().startswith("2 segments")
 
 
 def test_diagnoses_are_written_and_colored():

@@ -14,7 +14,6 @@ from labs_helpers.data_parallel.study.replicas import WRAPPERS
 from labs_helpers.data_parallel.study.report import report
 from labs_helpers.data_parallel.study.stages import STAGE_OF
 from labs_helpers.data_parallel.study.tables import memory_table, regime_table, wrapper_table
-from labs_helpers.data_parallel.study.timeline import intervals_of
 from labs_helpers.measure import results
 from labs_helpers.measure.records import frame
 from tests import real_ranks
@@ -164,19 +163,6 @@ def test_what_does_not_fit_is_refused(found):
     assert said["rounds"] == "rounds is 0; at least 1 is needed"
     assert said["bucket"] == "bucket_mb is 0.0; it has to be positive"
     assert said["losses"].startswith("the loss with wrong is ") and "instead of" in said["losses"]
-
-
-def test_kernels_of_a_trace_are_merged_but_for_nccls():
-    def kernel(name, start, length):
-        return {"ph": "X", "cat": "kernel", "name": name, "ts": start, "dur": length}
-
-    events = [kernel("gemm", 1000.0, 50.0), kernel("add", 1055.0, 5.0), kernel("ncclDevKernel", 1056.0, 100.0),
-              kernel("gemm", 1500.0, 10.0), kernel("ncclDevKernel", 1157.0, 20.0),
-              {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 0.0, "dur": 9.0}]  # fmt: skip
-    assert intervals_of(events) == [
-        ["compute", "kernels", 0.0, 0.06, None], ["compute", "kernels", 0.5, 0.51, None],
-        ["communication", "all-reduce", 0.056, 0.156, None], ["communication", "all-reduce", 0.157, 0.177, None],
-    ]  # fmt: skip
 
 
 def test_the_command_measures_on_pretended_nodes_and_keeps_it(found, monkeypatch, tmp_path, capsys):

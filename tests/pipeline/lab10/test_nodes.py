@@ -2,9 +2,9 @@
 
 import pytest
 
+from labs_helpers.communication.nodes import bytes_between_nodes, leaving
 from labs_helpers.pipeline.lab10.exercises import rank_groups
 from labs_helpers.pipeline.lab10.mesh_pictures import draw_crossing, draw_mesh
-from labs_helpers.pipeline.lab10.nodes import bytes_between_nodes, leaving
 
 SIZES = {"dp": 2, "pp": 2, "tp": 4}
 SENT = {"dp": 1.0, "pp": 10.0, "tp": 100.0}

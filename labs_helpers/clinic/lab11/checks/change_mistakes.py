@@ -9,6 +9,7 @@ from math import comb, inf
 
 Measure = Callable[[Iterable[str]], float]
 Chosen = Iterable[str] | None
+Mistake = Callable[[Measure, Sequence[str], float], Chosen]
 
 
 def by_size(changes: Sequence[str]) -> Iterator[list[tuple[str, ...]]]:
@@ -97,6 +98,23 @@ def _summed(measure: Measure, changes: Sequence[str], goal: float) -> Chosen:
     return smallest(lambda chosen: measure(()) - sum(map(gains.get, chosen)), changes, goal)
 
 
+def _summed_first(measure: Measure, changes: Sequence[str], goal: float) -> Chosen:
+    """Return the first set whose added gains reach the goal."""
+    gains = _gains(measure, changes)
+    return smallest(lambda chosen: measure(()) - sum(map(gains.get, chosen)), changes, goal, choose=_first)
+
+
+def _without_useless(measure: Measure, changes: Sequence[str], goal: float) -> Chosen:
+    """Try only sets of changes that gain something alone."""
+    return smallest(measure, list(_helpful(measure, changes, goal)), goal)
+
+
+def _by_slowest(measure: Measure, changes: Sequence[str], goal: float) -> Chosen:
+    """Return the slowest set of the first size of which even the slowest reaches the goal."""
+    slowest = (max(level, key=measure) for level in by_size(changes))
+    return next((chosen for chosen in slowest if measure(chosen) <= goal), None)
+
+
 def _helpful(measure: Measure, changes: Sequence[str], goal: float) -> Chosen:
     return [change for change, gain in _gains(measure, changes).items() if gain > 0]
 
@@ -110,16 +128,18 @@ def _fastest(measure: Measure, changes: Sequence[str], goal: float) -> Chosen:
     return best if measure(best) <= goal else None
 
 
-def _setting(**settings) -> Callable[[Measure, Sequence[str], float], Chosen]:
+def _setting(**settings) -> Mistake:
     return lambda measure, changes, goal: smallest(measure, changes, goal, **settings)
 
 
-def _or_all(**settings) -> Callable[[Measure, Sequence[str], float], Chosen]:
-    """Return a function that returns all changes where no other set is found and they reach the goal."""
+def _or_all(mistake: Mistake) -> Mistake:
+    """Return the mistake in an answer that measures all changes first, and returns them if it finds no other set."""
 
     def answer(measure: Measure, changes: Sequence[str], goal: float) -> Chosen:
-        found = smallest(measure, changes, goal, **settings)
-        return _everything(measure, changes, goal) if found is None else found
+        if measure(changes) > goal:
+            return None
+        found = mistake(measure, changes, goal)
+        return changes if found is None else found
 
     return answer
 
@@ -139,16 +159,26 @@ SINGLE = (
 DROPPED = "unnecessary changes are dropped one at a time; the rest depends on their order, and is not the smallest set"
 EMPTY = "the job as it is may reach the goal already: the answer is then the empty set"
 EXACTLY = "a step of exactly `goal` ms reaches the goal: use <="
+ADDED = "the gains of single changes are added up; measure the changes together"
 ALL = "the fastest of all sets is returned; a smaller set may reach the goal"
-MISTAKES = [
-    ("changes are ranked by what each gains alone; that depends on the other changes", _ranked),
+SEARCHES = [  # which may find no set, though one reaches the goal
     (SINGLE, _setting(sizes=lambda count: range(min(2, count + 1)))),
-    (SINGLE, _setting(sizes=lambda count: range(min(2, count + 1)), otherwise=list)),
     (SINGLE, _setting(sizes=lambda count: range(1, min(2, count + 1)))),
-    (SINGLE, _setting(sizes=lambda count: sorted({0, min(1, count), count}))),
-    (SINGLE, _setting(sizes=lambda count: sorted({min(1, count), count}))),
     ("single changes and pairs are tried; the smallest set may be larger",
      _setting(sizes=lambda count: range(min(3, count + 1)))),
+    ("sets of all changes but one are never tried",
+     _setting(sizes=lambda count: range(count - 1))),
+    (EXACTLY, _setting(reaches=lambda ms, goal: ms < goal)),
+    (EMPTY, _setting(sizes=lambda count: range(1, count + 1))),
+    (ADDED, _summed),
+    (ADDED, _summed_first),
+    ("changes that gain nothing alone are left out; together with others they may gain", _without_useless),
+]  # fmt: skip
+MISTAKES = [
+    *SEARCHES,
+    *((sentence, _or_all(search)) for sentence, search in SEARCHES),
+    ("changes are ranked by what each gains alone; that depends on the other changes", _ranked),
+    (SINGLE, _setting(sizes=lambda count: range(min(2, count + 1)), otherwise=list)),
     ("all changes that gain something alone are returned", _helpful),
     (ALL, _everything),
     ("the first set that reaches the goal is returned; of those of the same size, the fastest counts",
@@ -156,21 +186,17 @@ MISTAKES = [
     ("the last set that reaches the goal is returned; of those of the same size, the fastest counts",
      _setting(choose=_last)),
     ("of the sets of the smallest size, the slowest that reaches the goal is returned", _setting(choose=max)),
-    (EXACTLY, _setting(reaches=lambda ms, goal: ms < goal)),
-    (EXACTLY, _or_all(reaches=lambda ms, goal: ms < goal)),
     (EXACTLY, lambda measure, changes, goal: smallest(measure, changes, goal) if measure(changes) < goal else None),
     (ALL, _fastest),
     (DROPPED, _dropped),
     (DROPPED, partial(_dropped, order=-1)),
     ("only the first changes of the list are tried together; try every set of a size", _prefix),
-    (EMPTY, _setting(sizes=lambda count: range(1, count + 1))),
-    (EMPTY, _or_all(sizes=lambda count: range(1, count + 1))),
     (EMPTY, lambda measure, changes, goal: smallest(measure, changes, goal) or None),
     (EMPTY, lambda measure, changes, goal: smallest(measure, changes, goal) or (None if changes else
      _everything(measure, changes, goal))),
     ("if even all changes miss the goal, the answer is None", _setting(otherwise=list)),
     ("if even all changes miss the goal, the answer is None, not the empty set", _setting(otherwise=lambda _: ())),
     ("every answer is None: perhaps a return is missing", lambda measure, changes, goal: None),
-    ("the gains of single changes are added up; measure the changes together", _summed),
+    ("a size counts only if even its slowest set reaches the goal; its fastest set decides", _by_slowest),
     ("all changes together are never tried; they may be the smallest set", _setting(sizes=range)),
 ]  # fmt: skip

@@ -77,11 +77,14 @@ def fixed(measure: Measure) -> Mistakes:
         yield slope, max(0.0, step - (larger - step) / batch)
         yield slope, max(0.0, step - larger / batch)
         yield "k · time(1) − time(k) is (k − 1) · fixed; divide it by k − 1", max(0.0, batch * step - larger)
+    yield "this is the whole step: one of the two runs needs a larger batch", step
     off = "communication and loading are off; the whole step takes fixed + per_batch · batch"
     yield off, max(0.0, 2 * min(measure(**neither)) - min(measure(**neither, batch=2)))
     for name in NAMES:
         off_too = f"{name} is off in these runs; the whole step takes fixed + per_batch · batch"
         yield off_too, max(0.0, 2 * min(measure(**{name: False})) - min(measure(**{name: False}, batch=2)))
+        larger_only = f"{name} is off in the run with the larger batch; compare runs of the whole step"
+        yield larger_only, max(0.0, 2 * step - min(measure(**{name: False}, batch=2)))
     yield (
         "the time without communication and loading also contains computing, which grows with the batch",
         min(measure(**neither)),

@@ -25,6 +25,7 @@ JOBS = (  # name, (communication, loading of data, batch) → ms
 )  # fmt: skip
 COSTS = ("communication", "data", "fixed")
 MOST = 4  # measurements
+ERRORS = ((r"^TypeError: .*'list'", "measure returns the list of a run's times; its fastest step is their min"),)
 ADVICE = "print the fastest step of each of your runs, and work out the three costs of this job by hand"
 
 
@@ -48,7 +49,7 @@ def cost_by_elimination(student):
     causes = (mistakes.part("communication"), mistakes.part("loading"), mistakes.fixed)
     parts = [Part(itemgetter(name), of_job(one), _told(name), _close) for name, one in zip(COSTS, causes, strict=True)]
     cases = list(_cases())
-    yield from judge_parts(student, costs, cases, parts, advice=ADVICE)
+    yield from judge_parts(student, costs, cases, parts, errors=ERRORS, advice=ADVICE)
     for case, job in zip(cases, jobs, strict=True):
         _expect_few(case.name, job.calls)
     yield f"at most {MOST} runs of each job"

@@ -30,6 +30,8 @@ RUNS = (  # name, work[rank][step] in ms, ms of an all-reduce
     ("only the first of three steps differs", [[80, 100, 100], [112, 101, 101]], 8),
     ("a long all-reduce", [[102] * 4, [90] * 4, [97] * 4], 220),
     ("25 ms in steps of 300 ms", [[75] * 4, [100] * 4, [90] * 4], 200),
+    ("a long second step", [[90, 310, 90, 90], [110, 330, 110, 110]], 10),
+    ("a short last step", [[110, 310, 310, 100], [128, 330, 326, 118]], 10),
     ("a single rank", [[100, 90, 95]], 10),
 )  # fmt: skip
 ALONE = "a single rank waits for nobody, so that the answer is None"

@@ -54,6 +54,17 @@ CASES = (  # title, steps, lines besides those of a healthy run
     ),
     ("a leak that pauses in one step", 8, {"keep, line 3 of eval.py": Line(_pauses, _all)}),
     ("a leak that pauses in the last step", 6, {"keep, line 3 of eval.py": Line(lambda step: [9] * (step < 5), _all)}),
+    (
+        "a buffer that grows and shrinks, and is smaller in the end",
+        8,
+        {"pad, line 5 of data.py": Line(lambda step: [KIB] * 3, lambda step: (1, 2, 3, 5, 4, 2, 4, 3)[step])},
+    ),
+    ("a leak that pauses early", 8, {"keep, line 3 of eval.py": Line(lambda step: [50 * KIB] * (step != 1), _all)}),
+    (
+        "a leak that pauses in the last step of the first half",
+        8,
+        {"keep, line 3 of eval.py": Line(lambda step: [50 * KIB] * (step != 3), _all)},
+    ),
     ("a leak that starts late", 8, {"log, line 20 of train.py": Line(lambda step: [7 * KIB] * (step > 3), _all)}),
     ("a leak that starts too late", 8, {"log, line 20 of train.py": Line(lambda step: [7 * KIB] * (step > 4), _all)}),
     (

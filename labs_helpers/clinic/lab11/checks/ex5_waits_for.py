@@ -82,6 +82,8 @@ def waits_for(student):
         if not isinstance(answer, dict):
             raise Wrong("", f"returned {answer!r:.60} instead of a dict from each waiting rank to a list of ranks")
         for rank, others in answer.items():
+            if not isinstance(rank, Integral):
+                raise Wrong("", f"the key {rank!r:.60} is not a rank")
             if not isinstance(others, list | tuple) or not all(isinstance(other, Integral) for other in others):
                 raise Wrong("", f"rank {rank} has the value {others!r:.60} instead of a sorted list of ranks")
         return {rank: list(others) for rank, others in answer.items()}

@@ -60,7 +60,8 @@ def _call(student, comm, rank, edits):
     if list(map(crc, parameters.values())) != list(map(crc, parameters_of(rank, edits).values())):
         raise Wrong("", "changes its parameters")
     if not isinstance(answer, list | tuple) or not all(isinstance(name, str) for name in answer):
-        raise Wrong("", f"returned {answer!r:.60} instead of a sorted list of names")
+        cause = "every rank has to return the list" if answer is None else ""
+        raise Wrong("", f"returned {answer!r:.60} instead of a sorted list of names", cause=cause)
     _expect_cheap(group, parameters)
     return list(answer)
 

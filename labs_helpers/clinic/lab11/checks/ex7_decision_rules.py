@@ -1,5 +1,6 @@
 """Check exercise 7 of lab 11: rules, on the recorded findings of all jobs."""
 
+from labs_helpers.clinic.causes import HEALTHY
 from labs_helpers.clinic.job import jobs
 from labs_helpers.clinic.lab11 import exercises
 from labs_helpers.clinic.lab11.own_rules import rules_of
@@ -14,12 +15,13 @@ LATER_RIGHT = 5  # of six
 @exercise("11/7", "rules that diagnose", points=25, minutes=35, reference=exercises.decision_rules)
 def decision_rules(student):
     rules = rules_of(student())
-    for name in jobs():
+    for name, job in jobs().items():
         records = of_job(name)
         for record in records:
             found, cause = diagnose(record["findings"], rules), cause_of(record)
             if found != cause:
-                case = f"{name}, {record['state']}, seed {record['seed']}"
+                state = "" if job.cause == HEALTHY else f"{record['state']}, "
+                case = f"{name}, {state}seed {record['seed']}"
                 raise Wrong(case, found, cause, "the diagnosis", cause=explained(record["findings"], cause, rules))
         yield f"{name}: {cause_of(records[0])}, {len(records)} of {len(records)} records"
     right = len({name for name in jobs("later") if all(map(_is_right(rules), of_job(name)))})

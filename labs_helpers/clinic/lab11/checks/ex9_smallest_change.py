@@ -21,6 +21,8 @@ JOBS = (  # name, changes, the longest of the job's paths counts, what runs befo
     ("one change, or two others", [BF16, FUSED, GRAPHS], [(60, {BF16: 25, FUSED: 15})], (20, {GRAPHS: 12}), 56),
     ("three paths of equal length", [FUSED, WORKERS, BF16, BUCKETS],
      [LOADER, (98, {BF16: 50, FUSED: 20}), (97, {BUCKETS: 60})], (10, {}), 65),
+    ("two changes that gain little alone, and much together", [GRAPHS, WORKERS, BF16],
+     [LOADER, (100, {BF16: 60})], (10, {WORKERS: 2, BF16: 2}), 60),
     ("no change is necessary", [BF16, WORKERS], [LOADER, COMPUTE], (5, {}), 107),
     ("not even all changes are enough", [BF16, WORKERS, FUSED], [LOADER, COMPUTE], (10, {}), 49),
     ("exactly the goal", [WORKERS, BF16, GRAPHS], TWO_PATHS, (8, {GRAPHS: 3}), 78),
@@ -38,6 +40,9 @@ JOBS = (  # name, changes, the longest of the job's paths counts, what runs befo
 )  # fmt: skip
 ERRORS = ((r"^ValueError: (min|max)\(\)|list index out of", "`changes` is empty here"),)
 ADVICE = "measure every pair of changes in this case by hand, and compare it with the two single changes"
+
+EVERY_SET = "every set is measured; begin with the small sets, and stop at the first size that reaches the goal"
+ALL_LATER = "other sets are measured before all changes together, whose time tells that no set reaches the goal"
 
 
 class Answer(NamedTuple):
@@ -79,17 +84,20 @@ def smallest_change(student):
 
 def _expect_few(case, measured):
     """Raise Wrong if an answer, which is right, measured a set twice or too many sets."""
-    twice = [_named(one) for place, one in enumerate(measured) if one in measured[:place]]
-    if twice:
-        cause = "all changes together are also a set of the largest size" if not case.arguments[0] else ""
-        found = f"the right answer, but {twice[0]} is measured twice"
-        raise Wrong(case.name, found, cause=cause, advice="keep the time of each set, for example in a dict")
     count, chosen = len(case.arguments[0]), case.right.chosen
+    twice = [one for place, one in enumerate(measured) if one in measured[:place]]
+    if twice:
+        cause = {count: "all changes together are also the set of the largest size", 0: "no change is a set of size 0"}
+        found = f"the right answer, but {_named(twice[0])} is measured twice"
+        advice = "keep the time of each set, for example in a dict"
+        raise Wrong(case.name, found, cause=cause.get(len(twice[0]), ""), advice=advice)
     most = limit(None if chosen is None else len(chosen), count)
     if len(measured) > most:
+        cause = EVERY_SET if len(measured) == 2**count else ""
+        cause = ALL_LATER if chosen is None and len(measured[0]) < count else cause
         found = f"the right answer, but after {len(measured)} measurements; the limit is {most} here"
         advice = "if all changes together miss the goal, no other set reaches it; otherwise, begin with the small sets"
-        raise Wrong(case.name, found, advice=advice)
+        raise Wrong(case.name, found, cause=cause, advice=advice)
 
 
 def _answer(job, found):

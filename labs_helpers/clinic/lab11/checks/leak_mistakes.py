@@ -97,6 +97,17 @@ def _peaks(events: Events, steps: int) -> dict[str, float]:
     return {place: _mean(of) for place, of in changes.items() if _grown(of)}
 
 
+def _stale(events: Events, steps: int) -> dict[str, float]:
+    """Note a place's live memory only in steps with events of this place; in others it stays 0."""
+    live: dict[str, int] = {}
+    ends: dict[str, list[int]] = {}
+    for step, change, place in followed(events):
+        live[place] = live.get(place, 0) + change
+        ends.setdefault(place, [0] * steps)[step] = live[place]
+    changes = {place: [b - a for a, b in zip([0, *of], of, strict=False)] for place, of in ends.items()}
+    return {place: _mean(of) for place, of in changes.items() if _grown(of)}
+
+
 def _second(changes: Changes, start: int = 0) -> Changes:
     return changes[len(changes) // 2 + start :]
 
@@ -148,6 +159,14 @@ LEAKS = (
         "the end of the run is compared with the middle alone; the memory must grow in every step between them",
         lambda of: sum(_second(of)) > 0,
     ),
+    (
+        "growth in a single step of the second half is enough here; the memory must grow in each of these steps",
+        lambda of: max(_second(of)) > 0,
+    ),
+    (
+        "the last step of the first half counts too; the second half begins with step steps // 2",
+        lambda of: min(_second(of, -1)) > 0,
+    ),
     (NOT_EMPTY, _not_empty),
     ("the first half of the steps is looked at, not the second", lambda of: min(of[: len(of) // 2]) > 0),
     ("a step counts as growth if the memory changes, even if it shrinks", lambda of: all(_second(of))),
@@ -158,6 +177,10 @@ LEAKS = (
 )
 GROWTHS = (
     ("the growth of the second half is divided by all steps, not by its own steps // 2", lambda of: _mean(of) / 2),
+    (
+        "the growth of the second half is divided by one step too few; it has steps // 2 of them",
+        lambda of: sum(_second(of)) / max(1, len(of) // 2 - 1),
+    ),
     ("the growth of the second half is not divided by its steps", lambda of: sum(_second(of))),
     ("the growth is the mean over all steps; take only those of the second half", mean),
     ("this is the growth of the last step; return the mean over the second half", lambda of: of[-1]),
@@ -184,10 +207,16 @@ MISTAKES = [
         partial(find_leak, leaks=lambda of: min(of[: len(of) // 2]) > 0, growth=lambda of: mean(of[: len(of) // 2])),
     ),
     ("only the place that grows fastest is there; several lines may leak", _fastest),
+    (
+        "a place is there if it keeps a block of the second half; its memory must grow in each step of that half",
+        partial(find_leak, walk=_never_freed, leaks=lambda of: sum(_second(of)) > 0),
+    ),
+    ("in a step without events, a place's live memory is 0 here; it stays what it was", _stale),
     ("the largest live memory inside a step is used, not the memory at its end", _peaks),
     (ONE_LESS, partial(find_leak, leaks=lambda of: min(_second(of, 1), default=1) > 0)),
     (ONE_LESS, partial(find_leak, growth=lambda of: sum(_second(of, 1)) / max(1, len(of) // 2 - 1))),
     (ONE_LESS, partial(find_leak, growth=lambda of: sum(_second(of, 1)) / (len(of) // 2))),
+    (ONE_LESS, partial(find_leak, growth=lambda of: sum(_second(of, 1)) / (len(of) // 2 + 1))),
     *(
         (ONE_LESS, partial(find_leak, leaks=lambda of: min(_second(of, 1), default=1) > 0, growth=growth))
         for growth in (

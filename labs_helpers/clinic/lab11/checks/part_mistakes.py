@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from labs_helpers.measure.step_parts import merged, without
 
@@ -39,11 +40,14 @@ def _hull(spans: Sequence[Span], length: float) -> list[Span]:
     return [(min(inside)[0], max(stop for _, stop in inside))] if inside else []
 
 
-LISTS: tuple[tuple[str, Listed], ...] = (
+PLAIN: tuple[tuple[str, Listed], ...] = (
     ("spans that overlap are added up; a moment counts once", clipped),
-    ("a span also counts after the end of the step", lambda spans, length: merged(spans)),
     ("spans are added up as they are; count each moment once, and none after the end of the step",
      lambda spans, length: list(spans)),
+)  # fmt: skip
+LISTS: tuple[tuple[str, Listed], ...] = (
+    *PLAIN,
+    ("a span also counts after the end of the step", lambda spans, length: merged(spans)),
     ("a span that ends after the step is left out; the part inside the step counts",
      lambda spans, length: merged(span for span in spans if span[1] <= length)),
     ("a span that begins after the end of the step counts negative time",
@@ -56,8 +60,16 @@ LISTS: tuple[tuple[str, Listed], ...] = (
 )  # fmt: skip
 
 
+PLAIN_SUM = "whole spans are added up; count each moment once, and none that belongs to another part"
 TWICE = "overlaps are subtracted one by one; a moment in two of them is subtracted twice"
 ROUNDED = "the ms are rounded; return them as they are"
+WHOLE = "only whole ms are counted, but spans begin and end between them"
+EDGES = "pieces at the edge of a span are missing: it contains a piece that begins or ends where it does; use <="
+MISSED: tuple[Callable[[Span, Span], bool], ...] = (  # (piece, span) → whether < in place of <= misses the piece
+    lambda piece, span: piece[0] == span[0],
+    lambda piece, span: piece[1] == span[1],
+    lambda piece, span: piece[0] == span[0] or piece[1] == span[1],
+)
 
 
 def total(spans: Sequence[Span]) -> float:
@@ -97,6 +109,18 @@ def _pairwise(spans: Spans, length: float, part: str, *others: str) -> float:
     return sum(max(0.0, min(one[1], span[1]) - max(one[0], span[0])) for one, span in pairs)
 
 
+def _by_pieces(own: Sequence[Span], spans: Spans, length: float, missed: Callable[[Span, Span], bool]) -> float:
+    """Return the ms of the pieces between all beginnings and ends that one of a part's own spans contains."""
+    moments = {0.0, length, *(min(moment, length) for listed in spans.values() for span in listed for moment in span)}
+    return total(
+        [
+            piece
+            for piece in pairwise(sorted(moments))
+            if any(start <= piece[0] and piece[1] <= stop and not missed(piece, (start, stop)) for start, stop in own)
+        ]
+    )
+
+
 def right(spans: Spans, length: float) -> dict[str, float]:
     computing = _of(spans, length, *COMPUTING)
     ms = {part: total(_of(spans, length, part)) for part in COMPUTING}
@@ -117,8 +141,13 @@ def computing(part: str) -> Callable[[Spans, float], Mistakes]:
             yield f"where {other} overlaps with a computing part, the moment belongs to the computing part", ms
         ms = total(without(_of(spans, length, part), _of(spans, length, "data", "communication")))
         yield "where another part overlaps with a computing part, the moment belongs to the computing part", ms
-        yield "this is the part's share of the step, not its ms", total(_of(spans, length, part)) / length
+        for whole in (1, 100):
+            share = whole * total(_of(spans, length, part)) / length
+            yield "this is the part's share of the step, not its ms", share
         yield ROUNDED, round(total(_of(spans, length, part)))
+        yield WHOLE, float(sum(any(start <= ms < stop for start, stop in own) for ms in range(int(length))))
+        for missed in MISSED:
+            yield EDGES, _by_pieces(own, spans, length, missed)
 
     return mistakes
 
@@ -128,8 +157,11 @@ def data(spans: Spans, length: float) -> Mistakes:
     own, busy = _of(spans, length, "data"), _of(spans, length, *COMPUTING)
     for sentence, listed in LISTS:
         yield sentence, _exposed(listed(spans.get("data", []), length), busy)
+    for sentence, listed in LISTS[len(PLAIN) :]:
         yield sentence, _added(listed, spans, length, COMPUTING, "data")
     yield "data also counts while the step computes; there, the moment belongs to the computing part", total(own)
+    for _, listed in PLAIN:
+        yield PLAIN_SUM, total(listed(spans.get("data", []), length))
     first = "where data and communication overlap, the moment belongs to data"
     yield first, total(without(own, _of(spans, length, *COMPUTING, "communication")))
     yield TWICE, total(own) - _pairwise(spans, length, "data", *COMPUTING)
@@ -151,8 +183,11 @@ def communication(spans: Spans, length: float) -> Mistakes:
     both = merged(busy + loading)
     for sentence, listed in LISTS:
         yield sentence, _exposed(listed(spans.get("communication", []), length), both)
+    for sentence, listed in LISTS[len(PLAIN) :]:
         yield sentence, _added(listed, spans, length, (*COMPUTING, "data"), "communication")
     yield "communication counts as a whole; it counts only while the step neither computes nor loads data", total(own)
+    for _, listed in PLAIN:
+        yield PLAIN_SUM, total(listed(spans.get("communication", []), length))
     yield "communication also counts while data is loaded", total(without(own, busy))
     yield "communication also counts while the step computes", total(without(own, loading))
     yield TWICE, total(own) - _common(own, busy) - _common(own, loading)

@@ -50,6 +50,22 @@ def _nothing(replicas: Replicas) -> list[list[str]]:
     return [[] for _ in replicas]
 
 
+def _by_rank(replicas: Replicas) -> list[list[str]]:
+    """Report the name in the place of each rank that differs from rank 0."""
+    keys = [list(map(crc, replica.values())) for replica in replicas]
+    return [sorted(name for name, of in zip(replicas[0], keys, strict=False) if of != keys[0])] * len(replicas)
+
+
+def _any(replicas: Replicas) -> list[list[str]]:
+    return [sorted(replicas[0]) if differing(replicas)[0] else []] * len(replicas)
+
+
+def _one_row(replicas: Replicas) -> list[list[str]]:
+    first, *rest = map(crc, replicas[0].values())
+    names = list(replicas[0])[1:]
+    return [sorted(name for name, key in zip(names, rest, strict=True) if key != first)] * len(replicas)
+
+
 def _on_rank_0(replicas: Replicas) -> list[list[str]]:
     return [differing(replicas)[0], *([] for _ in replicas[1:])]
 
@@ -135,7 +151,14 @@ MISTAKES = [
         "holds tensors, which equal only themselves; tolist() makes numbers of them",
         _everything,
     ),
-    ("no difference is found: the numbers compared are always equal, as all checksums are inf in float16", _nothing),
+    (
+        "no difference is ever found: all(0) stands where any(0) should, a rank compares its checksums with "
+        "themselves, or they are all inf, as in float16",
+        _nothing,
+    ),
+    ("any(1) tells which ranks differ; any(0) tells which parameters do", _by_rank),
+    ("one checksum of all parameters together does not tell which of them differs; send one of each", _any),
+    ("the gathered tensor has one row: .view(group.size, len(parameters)) makes one of each rank", _one_row),
     ("only rank 0 returns the list; every rank has to", _on_rank_0),
     ("sorted names meet checksums in the order of `parameters`; pair them before you sort", _mispaired),
 ]

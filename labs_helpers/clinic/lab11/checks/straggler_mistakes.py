@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from operator import itemgetter
+from operator import itemgetter, sub
 from statistics import mean, median
 
 Times = Sequence[Sequence[float]]  # by rank and step
@@ -63,17 +63,24 @@ def ranks(begun: Times, finished: Times) -> Iterator[tuple[str, Callable[[], int
     longest = "this rank waits longest, so it waits for others; the straggler comes last and waits shortest"
     yield longest, with_values(means, _longest)
     yield longest, lambda: _longest(means)
-    clocks = "begun of different ranks is compared, but each rank has its own clock; compare waits, finished − begun"
-    ends_said = "finished of different ranks is compared, but each rank has its own clock; compare waits"
-    for sentence, times in ((clocks, begun), (ends_said, finished)):
+    clocks = "moments on different ranks are compared, but each has its own clock; compare waits, finished − begun"
+    for times in (begun, finished):
         for moment in (mean, itemgetter(0), itemgetter(-1)):
             moments = [moment(mine) for mine in times]
-            yield sentence, partial(_longest, moments)
-            yield sentence, partial(chosen, moments, spread, least, _longest)
-            yield sentence, with_values(moments, _longest)
+            yield clocks, partial(_longest, moments)
+            yield clocks, partial(chosen, moments, spread, least, _longest)
+            yield clocks, with_values(moments, _longest)
     steps = "every rank's step takes the same time, so the longest step does not show the straggler; its wait does"
     yield steps, lambda: 0
     yield steps, lambda: 0 if spread > least else None
+    lengths = [mine[-1] - mine[0] for mine in begun]
+    yield steps, partial(_longest, lengths)
+    yield steps, partial(chosen, lengths, spread, least, _longest)
+    computing = [mean(map(sub, mine[1:], ends)) for mine, ends in zip(begun, finished, strict=True)]
+    yield (
+        "the time from a finish to the next wait is the rank's own computing; its wait is finished − begun",
+        with_values(computing),
+    )
     yield "the wait in the first step is left out", with_values([mean(mine[1:]) for mine in own])
     yield "the wait in the last step is left out", with_values([mean(mine[:-1]) for mine in own])
     yield "only the first step's wait counts here; take the mean of all steps", with_values([mine[0] for mine in own])
@@ -88,6 +95,7 @@ def ranks(begun: Times, finished: Times) -> Iterator[tuple[str, Callable[[], int
     often = "this rank is the last one most often, but perhaps by little; take the mean wait"
     for first in (lambda step: step.index(min(step)), _last):
         yield often, lambda first=first: _most_often(own, first) if spread > least else None
+    yield "ranks count from 0", lambda: rank + 1 if (rank := with_values(means)()) is not None else None
     tie = "several ranks share the shortest wait, and the lowest of them counts"
     yield tie, with_values(means, _last)
 
@@ -105,7 +113,9 @@ def limits(begun: Times, finished: Times) -> Iterator[tuple[str, int | None]]:
         ("the limit is 10% of all steps' time; divide by their number", [whole]),
         ("in n steps there are n − 1 times from one finish to the next; divide by n − 1", [whole / count]),
         ("the time per step is counted from begun; count it from one finish to the next",
-         [(finished[0][-1] - begun[0][0]) / count]),
+         [(finished[0][-1] - begun[0][0]) / count, (begun[0][-1] - begun[0][0]) / (count - 1)]),
+        ("a single time from one finish to the next counts here; take their mean",
+         [finished[0][1] - finished[0][0], finished[0][-1] - finished[0][-2]]),
         ("the limit is 10% of the time in which a rank computes; the time per step includes its wait", computing),
     )  # fmt: skip
     for sentence, values in bases:
@@ -142,12 +152,17 @@ def wastes(begun: Times, finished: Times) -> Iterator[tuple[str, float | None]]:
         ("n steps are divided by n − 1; every step has a wait", others * count / (count - 1)),
         ("this is the straggler's own wait; how much longer do the others wait?", least),
         ("this is a share of the time per step, not ms", others / per_step(finished)),
+        ("this is in seconds, not ms", others / 1000),
         ("the difference has the wrong sign: the others' waits minus the straggler's", -others),
         ("the median of the others is taken; take their mean", median(sorted(means)[1:] or [0.0]) - least),
         ("all ranks' waits and steps are added up", others * count * (world - 1)),
         ("the wait in the first step is left out", _waste([mean(mine[1:]) for mine in own])),
         ("the wait in the last step is left out", _waste([mean(mine[:-1]) for mine in own])),
         ("the median wait hides rare long pauses; take the mean", _waste([median(mine) for mine in own])),
+        ("the shortest single wait of each rank is taken; take the mean wait", _waste(list(map(min, own)))),
+        ("the longest single wait of each rank is taken; take the mean wait", _waste(list(map(max, own)))),
+        ("only the first step's waits count here; take the mean of all steps", _waste([mine[0] for mine in own])),
+        ("only the last step's waits count here; take the mean of all steps", _waste([mine[-1] for mine in own])),
     )  # fmt: skip
     for sentence, waste in found:
         yield sentence, waste if answer else None

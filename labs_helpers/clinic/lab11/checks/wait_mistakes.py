@@ -31,6 +31,10 @@ def _last_alone(one: Collective, record: Record) -> bool:
     return bool(record) and record[-1] == one
 
 
+def _last_of_group(one: Collective, record: Record) -> bool:
+    return [other for other in record if other[0] == one[0]][-1:] == [one]
+
+
 def _parts(*kept: int) -> Callable[[Collective, Record], bool]:
     """Return a function that compares only these parts of two collectives."""
     return lambda one, record: any(all(one[i] == other[i] for i in kept) for other in record)
@@ -97,6 +101,35 @@ def _if_no_other(begun: Begun, members: Members) -> Waits:
 
 def _with_itself(begun: Begun, members: Members) -> Waits:
     return {rank: sorted({rank, *others}) for rank, others in waits_for(begun, members).items()}
+
+
+def _whole_world(begun: Begun, members: Members) -> Waits:
+    world = sorted({rank for ranks in members.values() for rank in ranks})
+    return waits_for(begun, dict.fromkeys(members, world))
+
+
+def _of_first_entry(begun: Begun, members: Members) -> Waits:
+    """Look up the first collective of each rank in the others' whole records."""
+    found = {}
+    for rank, record in begun.items():
+        one = record[0] if record else None
+        if one and (others := [other for other in members[one[0]] if one not in begun.get(other, ())]):
+            found[rank] = sorted(others)
+    return found
+
+
+def _first_rank(begun: Begun, members: Members) -> Waits:
+    return {rank: others for rank, others in waits_for(begun, members).items() if rank == min(begun)}
+
+
+def _whole_records(begun: Begun, members: Members) -> Waits:
+    """Let a rank wait for each member whose record is not like its own."""
+    found = {}
+    for rank, record in begun.items():
+        others = members[record[-1][0]] if record else ()
+        if unlike := sorted(other for other in others if list(begun.get(other, ())) != list(record)):
+            found[rank] = unlike
+    return found
 
 
 def _every_rank(begun: Begun, members: Members) -> Waits:
@@ -190,12 +223,23 @@ MISTAKES = [
         "begun another one",
         partial(waits_for, same=_last_alone),
     ),
+    (
+        "only the other rank's last collective of this group is compared; it may have completed this one and begun "
+        "the next",
+        partial(waits_for, same=_last_of_group),
+    ),
+    ("whole records are compared; find the last collective in the record of each other member", _whole_records),
+    ("the first collective of a record is looked at; a rank waits in its last one", _of_first_entry),
+    ("ranks that are not in the group of the last collective are there; only its members take part", _whole_world),
+    ("only the first rank is looked at; perhaps the return is inside the loop", _first_rank),
     ("the number of elements is not compared", partial(waits_for, same=_parts(0, 1, 2))),
     ("the name is not compared", partial(waits_for, same=_parts(0, 1, 3))),
     ("the group is not compared: collectives of other groups have the same numbers, names and sizes",
      partial(waits_for, same=_parts(1, 2, 3))),
     ("the number is not compared: an earlier collective of the group with the same name and size is another one",
      partial(waits_for, same=_parts(0, 2, 3))),
+    ("only name and size are compared; the same collective also has the same group and number",
+     partial(waits_for, same=_parts(2, 3))),
     ("the lengths of whole records are compared; a record contains the collectives of all the rank's groups",
      _longer),
     ("the lengths of whole records are compared; a record contains the collectives of all the rank's groups", _longest),

@@ -31,6 +31,7 @@ def decision_rules():
         ("printing", [("lines printed", ">", 0.8), ("waits", ">", 4)]),
         ("waiting for values", [("waits", ">", 4)]),
         ("straggler", [("spread of FLOPs", ">", 1.5)]),
+        ("across nodes", [("avoidable", ">", 0.2)]),
         ("small messages", [("collectives", ">", 8), ("bytes per collective", "<", 1e6)]),
         ("starved loader", [("data", ">", 0.2), ("without loading", "<", 0.8)]),
         ("tiny batch", [("with twice the batch", "<", 1.35), ("headroom", ">", 0.5)]),

@@ -12,8 +12,8 @@ def cures():
     belong to three different jobs.
 
     loss(self, x, y): returns the loss, and appends the mean entropy of the predictions to the list
-    self.entropies, a tensor of one element per step. It leaks memory; afterwards, a step leaves
-    nothing else alive than this one number.
+    self.entropies, a tensor of one element per step. It leaks memory, but reads no value from the
+    device; afterwards it still reads none, and a step leaves only this one number alive.
 
     log(self, loss): appends the losses of all steps to the list self.curve, as floats in order. It
     reads a value in every step; afterwards it reads once per self.log_every steps. When

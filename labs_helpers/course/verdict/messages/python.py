@@ -30,6 +30,6 @@ ERRORS = (
     ),
     (
         r"^TypeError: '(tuple|torch.Size)' object is not callable",
-        "a tuple is not a function: use square brackets, x.shape[2]",
+        "a tuple is not a function: an index needs square brackets, x.shape[2], and between two tuples stands a comma",
     ),
 )

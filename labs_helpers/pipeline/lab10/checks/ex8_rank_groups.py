@@ -2,13 +2,13 @@
 
 from math import prod
 
+from labs_helpers.communication.nodes import bytes_between_nodes
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.pipeline.lab10 import exercises
 from labs_helpers.pipeline.lab10.checks.group_mistakes import ERRORS, MISTAKES
 from labs_helpers.pipeline.lab10.checks.group_mistakes import rank_groups as right_groups
-from labs_helpers.pipeline.lab10.nodes import bytes_between_nodes
 
 GPUS_PER_NODE = 4
 MESHES = (  # sizes, exposed megabytes, both by axis

@@ -14,7 +14,7 @@ STEPS = "(len(finished[0]) - 1)"
 BUGS: list = [
     (NAME, "the longest wait", [("waits.index(shortest)", "waits.index(max(waits))")], "this rank waits longest"),
     (NAME, "moments of different ranks", [("waits.index(shortest)", "max(range(others + 1), key=lambda r: begun[r])")],
-     "begun of different ranks is compared|each rank has its own clock"),
+     "moments on different ranks are compared"),
     (NAME, "the longest step", [("waits.index(shortest)",
      "max(range(others + 1), key=lambda r: finished[r][-1] - finished[r][0])")], "step takes the same time"),
     (NAME, "without the first step", [(MEAN, "mean([stop - start for start, stop in zip(*times)][1:])")],

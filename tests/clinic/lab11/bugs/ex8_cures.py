@@ -28,7 +28,7 @@ BUGS: list = [
         NAME,
         "the loss is detached",
         [("next_token_loss(logits, y)", "next_token_loss(logits, y).detach()")],
-        "needs the loss's graph",
+        "detach the entropy alone",
     ),
     (NAME, "no entropy", [("        self.entropies.append(entropy)\n", "")], "got 0 entropies, expected 8"),
     (
@@ -48,7 +48,24 @@ BUGS: list = [
     (NAME, "tensors", [(ALL, "self.pending")], "got tensors, expected floats"),
     (NAME, "the latest first", [(PENDING, "        self.pending.insert(0, loss.detach())\n")], "loss of step 1"),
     (NAME, "the mean", [(ALL, "[torch.stack(self.pending).mean().item()]")], "1 losses, expected 4"),
-    (NAME, "with graphs", [("loss.detach())", "loss)")], "the graph keeps activations alive"),
+    (NAME, "a tensor of a list", [("torch.stack(self.pending)", "torch.tensor(self.pending)")], "a read of its own"),
+    (
+        NAME,
+        "a number in a tensor",
+        [(DETACH, "        entropy = torch.tensor(entropy.item())\n")],
+        "got 8 reads in 8 steps",
+    ),
+    (
+        NAME,
+        "the entropy for the loss",
+        [("return next_token_loss(logits, y)", "return entropy")],
+        "this is the entropy",
+    ),
+    (NAME, "one entry", [("self.curve += ", "self.curve.append("), (ALL, ALL + ")")], "append adds the whole list"),
+    (NAME, "no collective", [(MEAN, "        pass\n")], "no collective averages the gradients"),
+    (NAME, "a list", [("*self.gradients()", "self.gradients()")], "passes each tensor of a list"),
+    (NAME, "the first", [("*self.gradients()", "self.gradients()[0]")], "unlike others"),
+    (NAME, "another order", [("loss, log, average_gradients\n", "log, loss, average_gradients\n")], "the order is"),
     (NAME, "one step late", [(DUE, "        if (self.steps - 1) % self.log_every == 0:\n")], "the curve after step 4"),
     (NAME, "one by one", [(MEAN, ONE_BY_ONE)], "a collective per gradient"),
     (NAME, "nobody waits", [(".wait()", "")], "has to be waited for"),
@@ -58,9 +75,10 @@ BUGS: list = [
 ]
 DIFFERENT: list = [
     (NAME, [(DETACH, "        entropy = torch.tensor(0.0) + entropy.data\n"), (READ, BY_NUMPY)]),
+    (NAME, [(READ, BY_NUMPY.replace(".numpy()", ".cpu().numpy()"))]),
     (NAME, [(MEAN, FLAT.replace("all_reduce(flat)", "all_reduce(flat) / self.group.size"))]),
     (
         NAME,
-        [(PENDING, "        self.pending += [loss.detach().clone()]\n"), (CLEAR, "            del self.pending[:]\n")],
+        [(PENDING, "        self.pending += [loss]\n"), (CLEAR, "            del self.pending[:]\n")],
     ),
 ]

@@ -1,0 +1,1 @@
+"""Jobs whose cause only exists on a GPU."""
