@@ -102,5 +102,8 @@ def test_operands_that_do_not_fit_are_refused():
         few_rows(x, w, up=w.new_zeros(4, 64))
     with pytest.raises(ValueError, match="the weight is not contiguous"):
         few_rows(x, torch.zeros(64, 3, device=DEVICE).T)
-    with pytest.raises(TypeError, match=r"a weight is Int4Weight; int4 weights are read as PairedInt4Weight.of\(weight\)"):
+    needed = r"a weight is Int4Weight; int4 weights are read as PairedInt4Weight.of\(weight\)"
+    with pytest.raises(TypeError, match=needed):
+        TypeError, match=r"a weight is Int4Weight; int4 weights are read as PairedInt4Weight.of\(weight\)"
+    ):
         few_rows(x, Int4Weight.quantize(w, 32))
