@@ -104,6 +104,4 @@ def test_operands_that_do_not_fit_are_refused():
         few_rows(x, torch.zeros(64, 3, device=DEVICE).T)
     needed = r"a weight is Int4Weight; int4 weights are read as PairedInt4Weight.of\(weight\)"
     with pytest.raises(TypeError, match=needed):
-        TypeError, match=r"a weight is Int4Weight; int4 weights are read as PairedInt4Weight.of\(weight\)"
-    ):
         few_rows(x, Int4Weight.quantize(w, 32))
