@@ -38,7 +38,7 @@ class FewRowsConfig:
 _INTERPRETED = FewRowsConfig(16, 32, 4, 1, 1)
 # Bytes of a stored weight → configuration. Chosen so that an SM has 64 KB or more of loads in flight.
 CONFIGS = {
-    "sm_90": {2: FewRowsConfig(64, 128, 4, 3, 2), 1: FewRowsConfig(64, 128, 4, 4, 3)},
+    "sm_90": {2: FewRowsConfig(64, 128, 4, 6, 1), 1: FewRowsConfig(64, 128, 4, 4, 3)},
     "sm_80": {2: FewRowsConfig(64, 64, 4, 4, 2), 1: FewRowsConfig(64, 64, 4, 4, 2)},
     "sm_75": {2: FewRowsConfig(32, 64, 4, 2, 2), 1: FewRowsConfig(32, 64, 4, 2, 2)},
 }
