@@ -36,7 +36,7 @@ def fragmentation(machine: str) -> list[dict[str, Any]]:
 
 def _record(row: Mapping[str, Any]) -> dict[str, Any]:
     """Undo the flattening of a record; another job's findings are NaN here."""
-    found: dict[str, Any] = {name: row[name] for name in ("job", "state", "seed")}
+    found: dict[str, Any] = {"job": row["job"], "state": row["state"], "seed": int(row["seed"])}
     for name, value in row.items():
         part, _, key = name.partition(".")
         if part in ("findings", "steps", "refused") and value == value:

@@ -46,7 +46,7 @@ ANSWERS = [
     Answer("programs_needed", "negative floor", [(CEIL, "-(-n // BLOCK)")], None),
     Answer("vector_add", "multiplies", [("x + y, mask", "x * y, mask")], "this is a product, not a sum"),
     Answer("vector_add", "x twice", [("tl.load(y_ptr", "tl.load(x_ptr")], "both loads read x"),
-    Answer("vector_add", "stores into x", [("tl.store(z_ptr", "tl.store(x_ptr")], "an operation in place, out=x, or a store into"),
+    Answer("vector_add", "stores into x", [("tl.store(z_ptr", "tl.store(x_ptr")], "an in-place operation, out=x, or a store into"),
     Answer("vector_add", "mask <= n", [("elements < n", "elements <= n")], "the mask on that line is too wide, or an"),
     Answer("vector_add", "mask compares the block's place, not the element", [("exists = elements < n", "exists = tl.arange(0, BLOCK) < n")], "the mask on that line is too wide, or an"),
     Answer("vector_add", "no mask on the loads", [("x_ptr + elements, mask=exists", "x_ptr + elements"), ("y_ptr + elements, mask=exists", "y_ptr + elements")], r"the tl\.load on that line has no mask, or an"),

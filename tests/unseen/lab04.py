@@ -82,7 +82,7 @@ ANSWERS = [
     Answer("merge", "l added without factors", [("factor1 * l1 + factor2 * l2", "l1 + l2")], "l is not rescaled to the common maximum"),
     Answer("merge", "o added without factors", [("factor1[:, None] * o1 + factor2[:, None] * o2", "o1 + o2")], "o is not rescaled to the common maximum"),
     Answer("merge", "o divided by l", [("factor2[:, None] * o2\n", "factor2[:, None] * o2) / (factor1 * l1 + factor2 * l2)[:, None]\n"), ("factor1[:, None] * o1", "(factor1[:, None] * o1")], "o is divided by l; leave it undivided"),
-    Answer("merge", "scales o1 in place", [("    return m,", "    o1 *= factor1[:, None]\n    return m,"), ("factor1[:, None] * o1 +", "o1 +")], "an operation in place, out=o1, or a store"),
+    Answer("merge", "scales o1 in place", [("    return m,", "    o1 *= factor1[:, None]\n    return m,"), ("factor1[:, None] * o1 +", "o1 +")], "an in-place operation, out=o1, or a store"),
     Answer("merge", "a row's factor along columns", [("factor1[:, None] * o1 + factor2[:, None] * o2", "factor1[None, :] * o1 + factor2[None, :] * o2")], r"the shapes do not match, here \(1, 8\) and \(8,"),
     Answer("merge", "the maximum over all rows", [("torch.maximum(m1, m2)\n", "torch.maximum(m1, m2).max().expand_as(m1)\n")], "m is the maximum over all rows; each row has"),
     Answer("merge", "minimum", [("torch.maximum(m1", "torch.minimum(m1")], "m is the smaller maximum, not the larger one"),
