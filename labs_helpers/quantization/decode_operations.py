@@ -13,10 +13,11 @@ from labs_helpers.transformer.decode_operations import Operations
 from labs_helpers.transformer.kernels.sample import SampleLaunch
 
 
-def few_rows_operations(dependent: bool | None = None) -> Operations:
+def few_rows_operations(dependent: bool | None = False) -> Operations:
     """Return operations for a DecodeLoop with up to few_rows.MOST_ROWS sequences: five launches per layer.
 
-    dependent: whether kernels start before the previous one ends; by default if the GPU can.
+    dependent: whether kernels start before the previous one ends; None: if the GPU can. On an H200 an earlier version
+    of the loop took longer with it, 2.15 ms per token instead of 1.49.
     """
     early = can_depend() if dependent is None else dependent
 
