@@ -195,6 +195,17 @@ LABS = (
         needs=("01", "08"),
         transfer="tests.clinic.lab11.exercises.ex9_smallest_change",
     ),
+    Lab(
+        "12",
+        "Quantized weights, and kernels that read them",
+        "int8 and int4 weights, kernels that dequantize in registers, and what bytes and rounding really change",
+        "12_quantized_weights.ipynb",
+        "labs_helpers.quantization.lab12",
+        minutes=270,
+        hardware=ANY_MACHINE,
+        needs=("02", "04"),
+        transfer="tests.quantization.lab12.exercises.ex9_int8_cache_attention",
+    ),
 )
 
 

@@ -24,7 +24,7 @@ COLABS_OWN = ("torch", "triton", "ipykernel", "numpy", "jupyter-client", "ipytho
 # Topics in which students may import mpi4py.MPI themselves.
 WITH_RANKS = {"collectives", "tensor_parallel", "data_parallel", "pipeline", "clinic"}
 # Topics in which students write kernels.
-WITH_KERNELS = {"first_kernels", "gemm", "attention"}
+WITH_KERNELS = {"first_kernels", "gemm", "attention", "quantization"}
 # Colab itself replaces these.
 NOT_ON_COLAB = {"jupyter-server", "jupyterlab", "nbclient", "nbconvert", "nbval"}
 

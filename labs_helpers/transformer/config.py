@@ -60,6 +60,9 @@ def _gpt2(layers: int, width: int, heads: int) -> TransformerConfig:
 
 SIZES = {
     "tiny": TransformerConfig(256, layers=2, width=128, heads=4, hidden=384, context=256),  # bytes, for CPUs
+    "bytes": TransformerConfig(
+        256, layers=6, width=384, heads=6, hidden=1024
+    ),  # `quantization.byte_model` ships it, trained
     "small": _gpt2(12, 768, 12),
     "medium": _gpt2(24, 1024, 16),
     "large": _gpt2(36, 1280, 20),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -27,12 +28,13 @@ def learning_rate(step: int, steps: int, peak: float) -> float:
     return peak * (0.55 + 0.45 * math.cos(math.pi * done))
 
 
-def adamw(model: nn.Module, lr: float) -> torch.optim.AdamW:
-    """Return AdamW with betas (0.9, 0.95) and weight decay 0.1 on matrices, none on norms."""
+def adamw(model: nn.Module, lr: float, **options: Any) -> torch.optim.AdamW:
+    """Return AdamW with betas (0.9, 0.95) and weight decay 0.1 on matrices, none on norms. options: more of AdamW's
+    arguments, such as fused=True."""
     matrices = [p for p in model.parameters() if p.ndim > 1]
     norms = [p for p in model.parameters() if p.ndim == 1]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": norms, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.95))
+    return torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.95), **options)
 
 
 def train(
@@ -43,15 +45,16 @@ def train(
     lr: float,
     seed: int,
     on_step: Callable[[int, Tensor], None] | None = None,
+    **options: Any,
 ) -> list[float]:
     """Train a model of bytes in place, on its own device; return the loss of each step in nats per byte.
 
     batch: sequences per step, of `length` bytes each, from `batches("train", …, seed)`. lr: the peak of
     `learning_rate`. Gradients are clipped to norm 1. on_step(step, loss) is called after each step; reading the loss
-    waits for the GPU.
+    waits for the GPU. options: of `adamw`.
     """
     device = next(model.parameters()).device
-    optimizer, losses = adamw(model, lr), []
+    optimizer, losses = adamw(model, lr, **options), []
     model.train()
     for step, (x, y) in zip(range(steps), batches("train", batch, length, seed), strict=False):
         for group in optimizer.param_groups:

@@ -15,6 +15,7 @@ LIBRARIES = [
     "gemm",
     "attention",
     "transformer",
+    "quantization",
     "collectives",
     "communication",
     "tensor_parallel",

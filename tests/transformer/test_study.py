@@ -103,7 +103,7 @@ def test_a_grid_may_follow_orders():
     "change, message",
     [
         ({"lenghts": 3}, "there is no key 'lenghts'; there are sizes, batches, lengths, seeds, attention,"),
-        ({"sizes": "huge"}, "sizes has 'huge'; there are 'tiny', 'small'"),
+        ({"sizes": "huge"}, "sizes has 'huge'; there are 'tiny', 'bytes', 'small'"),
         ({"sizes": [["tiny"]]}, r"sizes has \['tiny'\]"),
         ({"batches": 0}, "batches has 0, not an integer of 1 or more"),
         ({"lengths": "16"}, "lengths has '16'"),

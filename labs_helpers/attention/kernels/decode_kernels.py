@@ -123,16 +123,24 @@ def join_kernel(
     the sums of the rescaled parts. BLOCK_S ≥ splits; one program per row of (B, H, Lq).
     """
     row = tl.program_id(0).to(tl.int64)
-    s, d = tl.arange(0, BLOCK_S), tl.arange(0, BLOCK_D)
+    d = tl.arange(0, BLOCK_D)
+    o, m, l = join_row(part_o_ptr, part_m_ptr, part_l_ptr, row, rows, splits, d, D, BLOCK_S)
+    tl.store(lse_ptr + row, (m + tl.log2(l)) * 0.6931471805599453)
+    tl.store(o_ptr + row * D + d, o.to(o_ptr.dtype.element_ty), mask=d < D)
+
+
+@triton.jit
+def join_row(part_o_ptr, part_m_ptr, part_l_ptr, row, rows, splits, d, D: tl.constexpr, BLOCK_S: tl.constexpr):
+    """Return (o, m, l) of one row from its parts; l is 1 for a row that has seen no key. BLOCK_S ≥ splits."""
+    s = tl.arange(0, BLOCK_S)
     places = s.to(tl.int64) * rows + row
-    m_part = tl.load(part_m_ptr + places, mask=s < splits, other=float("-inf"))
-    l_part = tl.load(part_l_ptr + places, mask=s < splits, other=0.0)
+    m_part = tl.load(part_m_ptr + places, mask=s < splits, other=float("-inf"), cache_modifier=".cg")
+    l_part = tl.load(part_l_ptr + places, mask=s < splits, other=0.0, cache_modifier=".cg")
     loaded = (s[:, None] < splits) & (d[None, :] < D)
-    o_part = tl.load(part_o_ptr + places[:, None] * D + d[None, :], mask=loaded, other=0.0)
+    parts = part_o_ptr + places[:, None] * D + d[None, :]
+    o_part = tl.load(parts, mask=loaded, other=0.0, cache_modifier=".cg")
     m = tl.max(m_part, 0)
     factor = tl.exp2(m_part - tl.where(m == float("-inf"), 0.0, m))
     l = tl.sum(factor * l_part, 0)
-    total = tl.where(l == 0.0, 1.0, l)
-    o = tl.sum(factor[:, None] * o_part, 0) / total
-    tl.store(lse_ptr + row, (m + tl.log2(total)) * 0.6931471805599453)
-    tl.store(o_ptr + row * D + d, o.to(o_ptr.dtype.element_ty), mask=d < D)
+    l = tl.where(l == 0.0, 1.0, l)
+    return tl.sum(factor[:, None] * o_part, 0) / l, m, l

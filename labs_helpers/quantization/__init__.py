@@ -1,0 +1,1 @@
+"""The library that lab 12 teaches."""

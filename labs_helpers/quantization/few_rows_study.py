@@ -1,0 +1,178 @@
+"""Race products with few rows in every format of the weight: microseconds, from CUDA graphs, with cold weights.
+
+    python -m labs_helpers.quantization.few_rows_study --seconds 240          # the default plan, and PyTorch's products
+    python -m labs_helpers.quantization.few_rows_study --seconds 240 --tune   # other configurations as well
+
+Each call in a graph reads another copy of the weight; together the copies are far larger than the L2 cache. Shapes that
+do not fit into the time are left out. A product that is wrong against float64 gets an error instead of a time.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from labs_helpers.launch import program
+from labs_helpers.measure.machine import prepare_triton, this_machine
+from labs_helpers.measure.right import said
+from labs_helpers.measure.study import Study
+from labs_helpers.quantization.packing import unpack_int4
+from labs_helpers.quantization.weights import Fp8Weight, Int4Weight, Int8Weight, PairedInt4Weight
+
+STUDY = Study("quantization-few-rows", "python -m labs_helpers.quantization.few_rows_study")
+load = STUDY.load
+SHAPES = ((4096, 14336), (8192, 8192), (2048, 5632))  # K, N
+ROWS = (1, 2, 4, 8, 16, 32, 64)
+FORMATS = ("bf16", "int8", "int4", "fp8")
+BANDWIDTH = 4.27e12  # bytes per second that a copy reaches on an H200
+COLD = 300e6  # bytes of all copies of a weight
+WRONG = 0.03  # relative error in norm, of float8 and int8 inputs as well; more is a mistake, not rounding
+Run = Callable[[Tensor, Any], Tensor]
+
+
+def random_shapes(count: int, seed: int = 7) -> list[tuple[int, int]]:
+    """Return (K, N) pairs, multiples of 128 from 1024 to 16,384 that are evenly spread in their logarithms."""
+    draw = random.Random(seed)
+    return [(round(2 ** draw.uniform(3, 7)) * 128, round(2 ** draw.uniform(3, 7)) * 128) for _ in range(count)]
+
+
+def int4_of_torch(weight: Int4Weight) -> tuple[Tensor, Tensor]:
+    """Return what `torch._weight_int4pack_mm` reads for the same values: scale · (code − 8) + offset."""
+    codes = unpack_int4(weight.packed)
+    packed = torch._convert_weight_to_int4pack((codes[:, 0::2] << 4 | codes[:, 1::2]).contiguous(), 8)
+    offset = (8 - weight.zero.float()) * weight.scale.float()
+    return packed, torch.stack([weight.scale, offset.to(torch.bfloat16)], dim=2).transpose(0, 1).contiguous()
+
+
+def ways(w: Tensor, few_rows: Run, compiled: Any) -> Iterator[tuple[str, str, Any, Callable[[Any], list], Run, int]]:
+    """Yield (format, name, stored weight, its tensors' copy, product of (x, stored), bytes of the weight)."""
+
+    def copied(stored: Any) -> Any:
+        if isinstance(stored, Tensor):
+            return stored.clone()
+        if isinstance(stored, tuple):
+            return tuple(part.clone() for part in stored)
+        return type(stored)(**{k: v.clone() if isinstance(v, Tensor) else v for k, v in vars(stored).items()})
+
+    int8, int4, fp8 = Int8Weight.quantize(w), Int4Weight.quantize(w), Fp8Weight.quantize(w)
+    paired = PairedInt4Weight.of(int4)
+    for format, weight in zip(FORMATS, (w, int8, paired, fp8), strict=True):
+        yield format, "few_rows", weight, copied, few_rows, weight.nbytes
+    yield "bf16", "F.linear", w, copied, F.linear, w.nbytes
+    if compiled:
+        yield (
+            "int8",
+            "torch.compile",
+            (int8.q, int8.scale.bfloat16()),
+            copied,
+            lambda x, p: compiled(x, *p),
+            int8.nbytes,
+        )
+    yield (
+        "int4",
+        "_weight_int4pack_mm",
+        int4_of_torch(int4),
+        copied,
+        lambda x, p: torch._weight_int4pack_mm(x, p[0], 128, p[1]),
+        int4.nbytes,
+    )
+
+
+def graph_us(run: Run, x: Tensor, copies: list[Any], calls: int) -> float:
+    """Return microseconds per call, the median of five replays of a graph that goes through the copies."""
+    run(x, copies[0])
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for i in range(calls):
+            run(x, copies[i % len(copies)])
+    times = []
+    for _ in range(6):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) * 1e3 / calls)
+    return sorted(times[1:])[2]  # the first replay uploads the graph
+
+
+def race_shape(K: int, N: int, configs: dict[str, list[Any]], until: float) -> Iterator[dict[str, Any]]:
+    """Yield one record per number of rows, format and product at one shape, until a `time.monotonic()`."""
+    from labs_helpers.quantization.kernels.few_rows import few_rows
+
+    torch._dynamo.reset()  # at its limit of recompilations, torch.compile would fall back to eager mode silently
+    fixed = (K, N) in SHAPES  # compiling for every random shape would take longer than all the rest
+    compiled = torch.compile(lambda x, q, scale: F.linear(x, q.to(x.dtype)) * scale, dynamic=False) if fixed else None
+    w = torch.randn(N, K, device="cuda", dtype=torch.bfloat16) / K**0.5
+    for format, name, stored, copied, run, nbytes in ways(w, few_rows, compiled):
+        copies = [stored, *(copied(stored) for _ in range(int(COLD // nbytes)))]
+        values = w if format == "bf16" else {"int8": Int8Weight, "int4": Int4Weight, "fp8": Fp8Weight}[
+            format
+        ].quantize(w).dequantize()  # fmt: skip
+        for M in ROWS:
+            if time.monotonic() > until:
+                return
+            x = torch.randn(M, K, device="cuda", dtype=torch.bfloat16)
+            exact = x.double() @ values.double().T
+            for config in [None, *(configs.get(format, []) if name == "few_rows" else [])]:
+                call = run if config is None else (lambda x, p, c=config: few_rows(x, p, config=c))
+                about = {"K": K, "N": N, "M": M, "format": format, "name": name, "config": str(config or "default")}
+                about |= {"roof_us": nbytes / BANDWIDTH * 1e6, "weight_bytes": nbytes, "copies": len(copies)}
+                try:
+                    error = float((call(x, stored).double() - exact).norm() / exact.norm())
+                    if not error < WRONG:
+                        raise ValueError(f"wrong: relative error {error:.2g}")
+                    about |= {"us": graph_us(call, x, copies, max(24, len(copies))), "relative_error": error}
+                except Exception as failure:  # a candidate that cannot run is a result too
+                    about["error"] = said(failure)
+                yield about
+
+
+def table(frame: Any) -> Any:
+    """Return, per shape, format and product, microseconds by number of rows, of the fastest configuration."""
+    if "us" not in frame:
+        return frame[["format", "name", "error"]].drop_duplicates()
+    rows = ["K", "N", "format", "roof_us", "name"]
+    return frame.pivot_table(index=rows, columns="M", values="us", aggfunc="min").round(1).reset_index()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = STUDY.parser(__doc__)
+    parser.add_argument("--seconds", type=float, default=240, help="stop measuring after this time")
+    parser.add_argument("--random", type=int, default=0, help="random shapes, after the three fixed ones")
+    parser.add_argument("--tune", action="store_true", help="time other configurations of few_rows too")
+    chosen = parser.parse_args(arguments)
+    prepare_triton()
+    if this_machine().device != "cuda":
+        parser.error("the race needs a GPU")
+    from labs_helpers.quantization.kernels.few_rows import FewRowsConfig
+
+    sizes = product((64, 128), (4, 8), (3, 4))
+    some = [FewRowsConfig(n, 128, warps, stages, 2) for n, warps, stages in sizes if (n, warps) != (64, 8)]
+    configs = dict.fromkeys(FORMATS, some) if chosen.tune else {}
+    until = time.monotonic() + chosen.seconds
+    torch.manual_seed(0)
+    found: list[dict[str, Any]] = []
+    try:
+        for K, N in [*SHAPES, *random_shapes(chosen.random)]:
+            if time.monotonic() > until:
+                break
+            for record in race_shape(K, N, configs, until):
+                found.append(record)
+                if "error" in record:
+                    print(record["K"], record["N"], record["M"], record["name"], record["error"], flush=True)
+            torch.cuda.empty_cache()
+    finally:  # an error keeps what was measured before it
+        STUDY.keep(found, chosen.out, table=table if found else None)
+
+
+if __name__ == "__main__":
+    program.run(main)

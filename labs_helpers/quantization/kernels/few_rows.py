@@ -1,0 +1,201 @@
+"""Products with few rows, y = x · Wᵀ for at most 64 rows of x and a weight in any format, in one launch."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from labs_helpers.attention.configs import family
+from labs_helpers.attention.kernels.decode import choose_splits
+from labs_helpers.attention.kernels.hopper_launch import multiprocessors
+from labs_helpers.compile.dependent_launch import dependent_options
+from labs_helpers.compile.prepared_launch import TensorLaunch
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.quantization.kernels.few_rows_kernel import DENSE, FP8, INT4, INT8, few_rows_kernel
+from labs_helpers.quantization.weights import Fp8Weight, Int8Weight, PairedInt4Weight
+
+MOST_ROWS = 64
+MOST_PARTS = 16
+FETCHED = 16 * 2**20  # bytes of the weights that all programs together fetch ahead, a third of an H200's L2
+Weight = Tensor | Int8Weight | Fp8Weight | PairedInt4Weight
+
+
+@dataclass(frozen=True)
+class FewRowsConfig:
+    """BLOCK_N outputs per program, BLOCK_K columns of the stored weight per step (int4: its group, whatever this says),
+    num_warps and num_stages as in Triton, and the number of programs that one SM is to run at a time."""
+
+    BLOCK_N: int
+    BLOCK_K: int
+    num_warps: int
+    num_stages: int
+    programs: int
+
+
+_INTERPRETED = FewRowsConfig(16, 32, 4, 1, 1)
+# Bytes of a stored weight → configuration. Chosen so that an SM has 64 KB or more of loads in flight.
+CONFIGS = {
+    "sm_90": {2: FewRowsConfig(64, 128, 4, 6, 1), 1: FewRowsConfig(64, 128, 4, 4, 3)},
+    "sm_80": {2: FewRowsConfig(64, 64, 4, 4, 2), 1: FewRowsConfig(64, 64, 4, 4, 2)},
+    "sm_75": {2: FewRowsConfig(32, 64, 4, 2, 2), 1: FewRowsConfig(32, 64, 4, 2, 2)},
+}
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What the kernel reads of a weight. group: columns per step that the format fixes, or 0."""
+
+    format: int
+    N: int
+    K: int
+    codes: Tensor
+    scale: Tensor | None = None
+    zero: Tensor | None = None
+    group: int = 0
+
+
+def stored(weight: Weight) -> _Stored:
+    """Return the tensors of a weight. Raises TypeError for an object that is no weight of a known format."""
+    if isinstance(weight, Tensor):
+        return _Stored(DENSE, *weight.shape, weight)
+    if isinstance(weight, Int8Weight):
+        return _Stored(INT8, *weight.shape, weight.q, weight.scale)
+    if isinstance(weight, Fp8Weight):
+        return _Stored(FP8, *weight.shape, weight.q.view(torch.uint8), weight.scale)
+    if isinstance(weight, PairedInt4Weight):
+        return _Stored(INT4, *weight.shape, weight.packed, weight.scale, weight.zero, weight.group)
+    raise TypeError(f"a weight is {type(weight).__name__}; int4 weights are read as PairedInt4Weight.of(weight)")
+
+
+def few_rows_config(item_bytes: int, architecture: str | None) -> FewRowsConfig:
+    """Return the configuration for a stored weight of 1 or 2 bytes per element; architecture None: the interpreter."""
+    if architecture is None:
+        return _INTERPRETED
+    known = family(architecture)
+    return CONFIGS.get(known, CONFIGS["sm_90" if known == "sm_100" else "sm_80"])[min(item_bytes, 2)]
+
+
+def few_rows(
+    x: Tensor,
+    weight: Weight,
+    *,
+    norm: Tensor | None = None,
+    eps: float = 1e-5,
+    residual: Tensor | None = None,
+    up: Weight | None = None,
+    config: FewRowsConfig | None = None,
+    parts: int | None = None,
+    dependent: bool = False,
+) -> Tensor:
+    """Return x · Wᵀ, (M, N), in x's dtype, with sums in float32.
+
+    x: (M, K) with M ≤ 64, contiguous. weight: a matrix (N, K) in x's dtype, or a quantized weight. norm: the weight
+    (K,) of an RMSNorm of x. residual: (M, N), added to the result. up: a second weight; the result is then
+    silu(x · Wᵀ) · (x · upᵀ), as in SwiGLU. config, parts of K: by default chosen from the sizes. dependent: the kernel
+    starts before the previous one ends, which must not write the weights; see compile/dependent_launch.py.
+    Raises ValueError for operands that do not fit together, TypeError for another kind of weight.
+    """
+    return _launch_for(x, weight, norm, residual, up, config, parts, dependent)(x, weight, norm, eps, residual, up)
+
+
+def _launch_for(
+    x: Tensor, weight: Weight, norm: Tensor | None, residual: Tensor | None, up: Weight | None,
+    config: FewRowsConfig | None, parts: int | None, dependent: bool,
+) -> FewRowsLaunch:  # fmt: skip
+    of = stored(weight)
+    _check(x, of, norm, residual, None if up is None else stored(up))
+    return _launches(
+        *x.shape, of.N, of.format, of.group, of.codes.shape[1], of.codes.dtype, x.dtype, x.device, norm is not None,
+        residual is not None, up is not None, config, parts, dependent,
+    )  # fmt: skip
+
+
+def _check(x: Tensor, of: _Stored, norm: Tensor | None, residual: Tensor | None, up: _Stored | None) -> None:
+    if x.ndim != 2 or not 1 <= x.shape[0] <= MOST_ROWS or x.shape[1] != of.K:
+        raise ValueError(f"x is {tuple(x.shape)}; it has to be (M, {of.K}) with 1 to {MOST_ROWS} rows")
+    if of.format == DENSE and of.codes.dtype != x.dtype:
+        raise ValueError(f"the weight is in {of.codes.dtype}, and x in {x.dtype}")
+    if up is not None and (up.N, up.K, up.format, up.group) != (of.N, of.K, of.format, of.group):
+        raise ValueError(f"up is {up.N} × {up.K}; it has to have the weight's shape, {of.N} × {of.K}, and format")
+    for name, tensor, shape in (("norm", norm, (of.K,)), ("residual", residual, (x.shape[0], of.N))):
+        if tensor is not None and tuple(tensor.shape) != shape:
+            raise ValueError(f"{name} is {tuple(tensor.shape)}; it has to be {shape}")
+    given = {"x": x, "the weight": of.codes, "norm": norm, "residual": residual, "up": up and up.codes}
+    for name, tensor in given.items():
+        if tensor is not None and not tensor.is_contiguous():
+            raise ValueError(f"{name} is not contiguous")
+        if tensor is not None and tensor.device != x.device:
+            raise ValueError(f"{name} is on {tensor.device}, and x on {x.device}")
+
+
+class FewRowsLaunch:
+    """A launch for fixed sizes, formats and dtypes; calls with such operands are not checked again."""
+
+    def __init__(
+        self, M: int, K: int, N: int, format: int, group: int, row: int, stored_as: torch.dtype, dtype: torch.dtype,
+        device: torch.device, norm: bool, residual: bool, swiglu: bool, config: FewRowsConfig | None,
+        parts: int | None, dependent: bool,
+    ) -> None:  # fmt: skip
+        item = 1 if format == INT4 else stored_as.itemsize
+        config = config or few_rows_config(item, this_machine().architecture)
+        block_k = group or config.BLOCK_K
+        tiles, blocks = -(-N // config.BLOCK_N), -(-row // block_k)
+        if parts is None:
+            slots = config.programs * (1 if device.type == "cpu" else multiprocessors(device.index))
+            parts = choose_splits(tiles, blocks, slots)
+        self.parts, self.tiles = max(1, min(parts, blocks, MOST_PARTS)), tiles
+        self.shape, self.device = (M, N), device
+        block_m = max(16, 1 << (M - 1).bit_length())
+        each = (2 if swiglu else 1) * config.BLOCK_N * block_m + block_m
+        self.workspace = self.parts * tiles * each if self.parts > 1 else 0
+        constants = {
+            "FORMAT": format, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
+            "BLOCK_N": config.BLOCK_N, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
+            "DEPENDENT": dependent, "AHEAD": 0,
+        }  # fmt: skip
+        if dependent and row * stored_as.itemsize % 16 == 0:
+            all_rows, pieces = N * self.parts * (2 if swiglu else 1), max(1, 128 // config.BLOCK_N)
+            of_a_row = min(blocks // self.parts * block_k, row) * stored_as.itemsize
+            ahead = min(FETCHED // all_rows, of_a_row)
+            constants["AHEAD"] = ahead // pieces // 16 * 16 * pieces
+        options = {"num_warps": config.num_warps, "num_stages": config.num_stages} | dependent_options(dependent)
+        self.numbers, self.constants, self.options = (M, N, K, row, blocks, self.parts), constants, options
+        self.launches: dict[float, TensorLaunch] = {}
+
+    def __call__(
+        self, x: Tensor, weight: Weight, norm: Tensor | None, eps: float, residual: Tensor | None, up: Weight | None
+    ) -> Tensor:
+        of = stored(weight)
+        other = of if up is None else stored(up)
+        y = x.new_empty(self.shape)
+        part = count = y
+        if self.workspace:
+            part = torch.empty(self.workspace, dtype=torch.float32, device=self.device)
+            count = _counts(self.tiles, self.device, _stream(self.device))
+        launch = self.launches.get(eps)
+        if launch is None:
+            launch = self.launches[eps] = TensorLaunch(
+                few_rows_kernel, self.tiles * self.parts, (*self.numbers, eps), self.constants, self.options
+            )
+        scales = [y if tensor is None else tensor for tensor in (of.scale, of.zero, other.scale, other.zero)]
+        launch(
+            x, of.codes, *scales[:2], other.codes, *scales[2:], y if norm is None else norm,
+            y if residual is None else residual, y, part, count,
+        )  # fmt: skip
+        return y
+
+
+_launches = functools.lru_cache(4096)(FewRowsLaunch)
+
+
+def _stream(device: torch.device) -> int:
+    return torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
+
+
+@functools.lru_cache(256)
+def _counts(tiles: int, device: torch.device, stream: int) -> Tensor:
+    """Return zeros that only the launches of this size in this stream use, one after another; each leaves zeros."""
+    return torch.zeros(tiles, dtype=torch.int32, device=device)

@@ -1,0 +1,1 @@
+"""Lab 12: Quantised weights, and kernels that read them."""

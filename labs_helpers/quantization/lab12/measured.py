@@ -1,0 +1,49 @@
+"""What lab 12 measures on this machine, and the recorded roofs that its predictions use."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from labs_helpers.course.exercise import whose
+from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.roofs import Roofs
+from labs_helpers.measure.study import Study
+from labs_helpers.measure.timing import measure_rounds
+
+ROOFS = Study("first_kernels", "python -m labs_helpers.first_kernels.lab00.study")
+
+
+def recorded_roofs() -> Roofs:
+    """Return the copy bandwidth and the half-precision matmul rate that lab 00 recorded on an H200."""
+    row = ROOFS.load().dropna(subset=["roof_bandwidth"]).iloc[-1]
+    return Roofs(float(row.roof_bandwidth), float(row.roof_flops), str(row["dtype"]))
+
+
+def time_here(quantize_int8, int8_linear=None) -> float:
+    """Print the time of one row's product with the weight as it is, and with its int8 copy.
+
+    Return how many times as fast it is if PyTorch dequantizes the int8 weight first. A kernel, if given, is timed on a
+    GPU only: the interpreter's time says nothing about a kernel.
+    """
+    here = this_machine()
+    on_gpu = here.device == "cuda"
+    N, K = (8192, 8192) if on_gpu else (2048, 2048)
+    generator = torch.Generator().manual_seed(0)
+    x, w = (torch.randn(*shape, generator=generator).to(here.device, here.dtype) for shape in ((1, K), (N, K)))
+    q, scale, _ = quantize_int8(w.cpu())
+    q, scale = q.to(here.device), scale.to(here.device)
+    ways = {
+        f"{str(here.dtype)[6:]} weight, PyTorch": (w.nbytes, lambda: x @ w.T),
+        "int8 weight, dequantized first, PyTorch": (q.nbytes, lambda: x @ (q * scale[:, None]).to(x.dtype).T),
+    }
+    if on_gpu and int8_linear is not None:
+        ways[f"int8 weight, in the kernel ({whose(int8_linear)})"] = q.nbytes, partial(int8_linear, x, q, scale)
+    print(f"{here.label}: one row, a weight of {N} × {K}")
+    timings = measure_rounds({name: way for name, (_, way) in ways.items()}, rounds=5, repeat_ms=60)
+    for name, timing in timings.items():
+        spread = f"[{timing.p20_ms:.3f}–{timing.p80_ms:.3f}]"
+        print(f"  {name:<42} {ways[name][0] / 1e6:6.1f} MB  {timing.median_ms:8.3f} ms {spread}")
+    plain, dequantized = (timing.median_ms for timing in list(timings.values())[:2])
+    return plain / dequantized

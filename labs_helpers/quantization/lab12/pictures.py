@@ -1,0 +1,127 @@
+"""The figures of lab 12."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from labs_helpers.draw import figures
+from labs_helpers.draw.bars import draw_bars
+from labs_helpers.draw.boxes import draw_box
+from labs_helpers.draw.curves import tick_each, upright
+from labs_helpers.draw.roles import color, marker, rank_color
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def draw_rounding(errors: torch.Tensor, bounds: torch.Tensor):
+    """Plot each weight's error over its row's bound. errors, (N, K), and bounds, (N,), in units of w."""
+    shares = (errors.abs() / bounds[:, None]).flatten().numpy()
+    fig, ax = figures.new("Rounding errors fill the range up to their bound")
+    ax.hist(shares, bins=50, color=color("ours"))
+    upright(ax, 1.0, "the bound")
+    ax.set(xlabel="|error| / bound", ylabel="weights", xlim=(0, 1.15))
+    return fig
+
+
+def draw_packing(columns: int = 8):
+    """Draw a row of int4 values above the bytes that hold them."""
+    fig, ax = figures.new("Two neighboring columns share a byte", height=2.6)
+    for j in range(columns):
+        draw_box(ax, (j, 1.3), 1, 0.8, rank_color(j // 2), f"column {j}", edge=color("edge"))
+        place = j // 2 * 2 + (1 - j % 2)  # the upper half of a byte stands on the left
+        half = "lower" if j % 2 == 0 else "upper"
+        draw_box(ax, (place, 0), 1, 0.8, rank_color(j // 2), f"{half}:\ncolumn {j}", edge=color("edge"))
+    for byte in range(columns // 2):
+        draw_box(ax, (2 * byte, 0), 2, 0.8, "none", "", edge=color("text"))
+    ax.set(xlim=(-0.1, columns + 0.1), ylim=(-0.2, 2.2), yticks=[0.4, 1.7], yticklabels=["bytes", "values"], xticks=[])
+    ax.grid(False)
+    return fig
+
+
+def draw_bytes(counted: Mapping[str, Mapping[str, int]]):
+    """Draw the bytes that each kernel loads, by what they hold. counted: kernel → {part: bytes}."""
+    roles = {"weight": "parameters", "scales and zero points": "yours", "activations": "activations"}
+    totals = {name: sum(parts.values()) for name, parts in counted.items()}
+    fig, ax = figures.new("What each kernel loads, counted in the interpreter", height=2.8)
+    draw_bars(ax, counted, roles, {name: f"{total:,} B" for name, total in totals.items()}, unit="B", room=1.2)
+    figures.legend_below(fig, roles)
+    return fig
+
+
+def draw_speed_ups(rows: Sequence[int], curves: Mapping[str, Sequence[float]], crossover, prediction=None):
+    """Plot predicted speed-ups over bfloat16 against the number of rows M. crossover: where the curves end at 1."""
+    fig, ax = figures.new("The gain ends where FLOPs take over")
+    for number, (name, gains) in enumerate(curves.items()):
+        ax.plot(rows, gains, label=name, color=color(number), marker=marker(number))
+    if crossover is not None:
+        upright(ax, crossover, f"{crossover:,} rows")
+    tick_each(ax, rows, base=2, xlabel="rows of x, M")
+    ax.set(ylabel="times as fast as bfloat16", ylim=(0, None))
+    figures.label_lines(ax)
+    if figures.predicted(prediction):
+        upright(ax, figures.predicted(prediction), "your prediction", role="yours")
+    return fig
+
+
+def draw_channels(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor], alpha: float):
+    """Plot the largest absolute value of each input channel, before and after smoothing. Each maps a name to x or w."""
+    names = "before", f"after smoothing, alpha {alpha:g}"
+    fig, axes = figures.panels("Smoothing moves outliers into the weight", names, 9.6, 3.6, sharey=True)
+    for ax, tensors in zip(axes, (before, after), strict=True):
+        for number, (name, tensor) in enumerate(tensors.items()):
+            ax.plot(
+                tensor.abs().amax(dim=0),
+                label=name,
+                color=color(number),
+                marker="",
+                linestyle="-" if number == 0 else "--",
+            )
+        ax.set(yscale="log", xlabel="input channel")
+    axes[0].set_ylabel("largest absolute value")
+    figures.legend_below(fig, {name: number for number, name in enumerate(before)})
+    return fig
+
+
+def draw_search(ratios: Sequence[float], errors: torch.Tensor, best: float, prediction=None):
+    """Plot the error of AWQ's search against the ratio."""
+    fig, ax = figures.new(f"Of these ratios, {best:g} loses the least")
+    ax.plot(ratios, errors, color=color("ours"), marker="o")
+    ax.set(xlabel="ratio (0: round to nearest)", ylabel="mean square error of the outputs", ylim=(0, None))
+    figures.mark_prediction(ax, figures.predicted(prediction), float(errors.min()))
+    return fig
+
+
+def draw_losses(losses: Mapping[str, Sequence[float]], floor: str):
+    """Draw each way's mean loss with the range over the seeds. floor: the way that is not rounded."""
+    means = {name: float(np.mean(values)) for name, values in losses.items()}
+    spread = {name: (min(values), max(values)) for name, values in losses.items()}
+    fig, ax = figures.new("Training with rounding loses less", height=2.8)
+    roles = {name: "floor" if name == floor else "ours" for name in losses}
+    texts = {name: f"{mean:.3f}" for name, mean in means.items()}
+    draw_bars(ax, means, roles, texts, spread=spread, xlabel="validation loss, nats per byte", room=1.15)
+    return fig
+
+
+def draw_quality(recorded: Mapping[str, pandas.DataFrame]):
+    """Draw how much worse each scheme and method makes the byte model, with the range over the seeds.
+
+    recorded: machine → records of the quality study. Without records, the figure says so.
+    """
+    if not recorded:
+        return figures.say(
+            "No machine's quality study is recorded yet: python -m labs_helpers.quantization.quality_study"
+        )
+    fig, axes = figures.panels("What quantization costs the byte model", recorded, 9.6, 5.0)
+    for ax, rows in zip(axes, recorded.values(), strict=True):
+        found = rows[rows.scheme != "bf16"].groupby(["model", "scheme", "method"], sort=False)["difference"]
+        bars = {", ".join(name): values for name, values in found}
+        means = {name: float(values.mean()) for name, values in bars.items()}
+        spread = {name: (float(values.min()), float(values.max())) for name, values in bars.items()}
+        texts = {name: f"{mean:.4f}" for name, mean in means.items()}
+        draw_bars(ax, means, "ours", texts, spread=spread, xlabel="nats per byte worse than bfloat16", room=1.2)
+    return fig

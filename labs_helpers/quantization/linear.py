@@ -1,0 +1,42 @@
+"""A linear layer with a quantized weight."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from labs_helpers.quantization.operator import KernelWeight, quantized_product, weight_of
+from labs_helpers.quantization.weights import Int4Weight, PairedInt4Weight, QuantizedWeight
+
+
+class QuantizedLinear(nn.Module):
+    """y = x · Wᵀ + bias for x (…, K). The weight's tensors are buffers, so that it moves and is saved with the model;
+    it has no gradient."""
+
+    codes: Tensor
+    scale: Tensor
+    zero: Tensor | None
+
+    def __init__(self, weight: QuantizedWeight, bias: Tensor | None = None) -> None:
+        super().__init__()
+        for name in ("codes", "scale", "zero", "bias"):
+            self.register_buffer(name, None)
+        self.weight, self.bias = weight, bias
+
+    @property
+    def weight(self) -> KernelWeight:
+        """The weight; int4 in the order that the kernel reads. Assign another one to replace it."""
+        return weight_of(self.codes, self.scale, self.zero, self.group, self.K)
+
+    @weight.setter
+    def weight(self, weight: QuantizedWeight) -> None:
+        if isinstance(weight, Int4Weight):
+            weight = PairedInt4Weight.of(weight)
+        int4 = isinstance(weight, PairedInt4Weight)
+        self.codes, self.scale = weight.packed if int4 else weight.q, weight.scale
+        self.zero, self.group = (weight.zero, weight.group) if int4 else (None, 0)
+        self.K = weight.shape[1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.shape[-1])
+        y = quantized_product(rows, self.codes, self.scale, self.zero, self.group, self.K)
+        return (y if self.bias is None else y + self.bias).unflatten(0, x.shape[:-1])

@@ -1,0 +1,99 @@
+"""One decoding step: the model's forward pass for one new position of every sequence, on a cache."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from labs_helpers.transformer.decode_operations import Operations
+from labs_helpers.transformer.decode_plain import Weight
+from labs_helpers.transformer.kv_cache import KVCache
+from labs_helpers.transformer.model import Transformer, rotary_angles
+
+
+class DecodeStep:
+    """The model's features and logits for one new token per sequence.
+
+    It joins the weights of wq, wk and wv, so that one product computes q, k and v, and makes the model's own weights
+    views of the joined ones: no second copy stays. A layer that is not an nn.Linear keeps its weight in `weight`, as a
+    dataclass of tensors whose first dimension is N (a quantised weight).
+    """
+
+    def __init__(self, model: Transformer, cache: KVCache, operations: Operations) -> None:
+        config = model.config
+        self.model, self.cache, self.operations = model, cache, operations
+        self.blocks: list[Any] = list(model.blocks)
+        self.qkv = [joined([a.wq, a.wk, a.wv]) for a in (block.attention for block in self.blocks)]
+        self.cos, self.sin = rotary_angles(cache.capacity, config.head_dim, config.rope_theta, cache.k.device)
+        self.attend = operations.attention(cache, config.heads)
+
+    def __call__(self, current: Tensor) -> Tensor:
+        """Return the logits, (B, V), that follow the tokens `current`, (B,) of int64, at the positions `cache.lengths`.
+
+        It stores keys and values at these positions, and leaves the lengths to the caller.
+        """
+        model, cache, do = self.model, self.cache, self.operations
+        x = model.embedding(current)
+        for layer, (block, qkv) in enumerate(zip(self.blocks, self.qkv, strict=True)):
+            new = do.norm_product(x, block.attention_norm, qkv)
+            o = self.attend(new, self.cos, self.sin, cache.lengths, cache.k[layer], cache.v[layer])
+            x = do.product_add(o, block.attention.wo.weight, x)
+            hidden = do.norm_swiglu(x, block.mlp_norm, block.mlp.gate.weight, block.mlp.up.weight)
+            x = do.product_add(hidden, block.mlp.down.weight, x)
+        head = model.embedding if model.output is None else model.output
+        return do.norm_product(x, model.norm, head.weight)
+
+
+def joined(layers: list[nn.Module]) -> Weight:
+    """Return the weights of several linear layers as one, (ΣN, K), and make the layers' own weights views of it.
+
+    Repeating it returns the same memory. TypeError for weights of different kinds.
+    """
+    weights: list[Any] = [layer.weight for layer in layers]
+    if len({type(weight) for weight in weights}) > 1:
+        kinds = ", ".join(type(weight).__name__ for weight in weights)
+        raise TypeError(f"the weights of q, k and v are {kinds}; one product takes weights of one kind")
+    if isinstance(weights[0], Tensor):
+        whole, parts = _joined([weight.data for weight in weights])
+        for weight, part in zip(weights, parts, strict=True):
+            weight.data = part
+        return whole
+    names = [
+        field.name for field in dataclasses.fields(weights[0]) if isinstance(getattr(weights[0], field.name), Tensor)
+    ]
+    by_name = {name: _joined_rows(name, weights) for name in names}
+    for number, layer in enumerate(layers):
+        views: dict[str, Any] = {name: by_name[name][1][number] for name in names}
+        layer.weight = dataclasses.replace(weights[number], **views)
+    return dataclasses.replace(weights[0], **{name: by_name[name][0] for name in names})
+
+
+def _joined_rows(name: str, weights: list[Any]) -> tuple[Tensor, list[Tensor]]:
+    """Return a tensor of quantised weights, joined, and the parts. One whose rows are groups of K, as the scales of a
+    reordered int4 weight, is joined along its second dimension, and the layers keep their own."""
+    tensors = [getattr(weight, name) for weight in weights]
+    if all(len(tensor) == weight.shape[0] for tensor, weight in zip(tensors, weights, strict=True)):
+        return _joined(tensors)
+    return torch.cat(tensors, 1), tensors
+
+
+def _joined(tensors: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """Return the tensors one below the other, and the parts of the result that they are."""
+    rows = [len(tensor) for tensor in tensors]
+    first, address = tensors[0], tensors[0].data_ptr()
+    follow = []
+    for tensor in tensors:
+        follow.append(tensor.is_contiguous() and tensor.data_ptr() == address and _one_memory(tensor, first))
+        address += tensor.nbytes
+    if all(follow):  # an earlier loop has joined them
+        whole = first.as_strided((sum(rows), *first.shape[1:]), first.stride(), first.storage_offset())
+    else:
+        whole = torch.cat(tensors)
+    return whole, list(whole.split(rows))
+
+
+def _one_memory(one: Tensor, other: Tensor) -> bool:
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()

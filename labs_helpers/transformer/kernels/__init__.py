@@ -1,0 +1,1 @@
+"""Triton kernels of the decode loop that no other topic has."""

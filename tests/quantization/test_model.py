@@ -1,0 +1,58 @@
+"""Quantized models compute what their dequantized weights compute, shrink, and load again."""
+
+import pytest
+import torch
+from torch import nn
+
+from labs_helpers.quantization.linear import QuantizedLinear
+from labs_helpers.quantization.model import SCHEMES, quantize, resident_bytes
+
+
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(256, 48, bias=False), nn.ReLU(), nn.Linear(48, 128), nn.ReLU(), nn.Linear(128, 32))
+
+
+@pytest.mark.parametrize("rows", [3, 70])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_layer_is_its_dequantized_weight(scheme, rows):
+    torch.manual_seed(1)
+    layer = nn.Linear(256, 40)
+    quantized = quantize(nn.Sequential(layer), scheme)[0]
+    x = torch.randn(2, rows, 256)[:, : rows // 2 + 1]
+    w = quantized.weight.dequantize(torch.float64)
+    away = (quantized(x).double() - (x.double() @ w.T + layer.bias.double())).abs()
+    size = x.double().abs() @ w.abs().T + layer.bias.double().abs()
+    assert (away <= (256 + 4) * 2**-24 * size).all()
+
+
+def test_saved_state_loads(tmp_path):
+    first = quantize(model()[:3], "int8")
+    torch.save(first.state_dict(), tmp_path / "w.pt")
+    second = quantize(nn.Sequential(nn.Linear(256, 48, bias=False), nn.ReLU(), nn.Linear(48, 128)), "int8")
+    second.load_state_dict(torch.load(tmp_path / "w.pt"))
+    x = torch.randn(2, 256)
+    assert torch.equal(first(x), second(x))
+
+
+def test_bytes_and_kept_layers():
+    whole = model()[:3]
+    before = resident_bytes(whole)
+    assert resident_bytes(quantize(whole, "int8")) < before / 3
+    kept = quantize(nn.ModuleDict({"head": nn.Linear(64, 64), "wq": nn.Linear(64, 64)}), "int8")
+    assert isinstance(kept["head"], nn.Linear)
+    assert isinstance(kept["wq"], QuantizedLinear)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="scheme is 'int3'"):
+        quantize(model(), "int3")
+    with pytest.raises(ValueError, match="not a multiple of the group"):
+        quantize(nn.Sequential(nn.Linear(33, 8)), "int4-32")
+
+
+@pytest.mark.parametrize("scheme", ["int8", "int4-32"])
+def test_layer_compiles_without_a_graph_break(scheme):
+    layer = quantize(nn.Sequential(nn.Linear(64, 16)), scheme)
+    x = torch.randn(2, 64)
+    assert torch.equal(torch.compile(layer, backend="eager", fullgraph=True)(x), layer(x))
