@@ -12,7 +12,8 @@ from labs_helpers.course.verdict import Wrong, is_number
 def rules_of(answer) -> list[Rule]:
     """Return the rules of an answer. Raises Wrong for anything else than rules."""
     if not isinstance(answer, list | tuple):
-        raise Wrong("", f"returned {answer!r:.60} instead of a list of rules")
+        cause = "a return is missing" if answer is None else ""
+        raise Wrong("", f"returned {answer!r:.60} instead of a list of rules", cause=cause)
     return [_rule(f"rule {number}", given) for number, given in enumerate(answer, 1)]
 
 

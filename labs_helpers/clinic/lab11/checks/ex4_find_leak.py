@@ -99,7 +99,9 @@ def find_leak(student):
     def checked(events, steps):
         answer = student(events, steps)
         if not isinstance(answer, dict):
-            raise Wrong("", f"returned {answer!r:.60} instead of a dict from each leaking place to its bytes per step")
+            cause = "a return is missing" if answer is None else ""
+            found = f"returned {answer!r:.60} instead of a dict from each leaking place to its bytes per step"
+            raise Wrong("", found, cause=cause)
         for place, growth in answer.items():
             if not isinstance(growth, Real):
                 raise Wrong("", f"the growth of {place!r:.60} is {growth!r:.60} instead of a number")

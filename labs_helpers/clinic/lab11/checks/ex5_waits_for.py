@@ -80,7 +80,9 @@ def waits_for(student):
     def checked(begun, members):
         answer = student(begun, members)
         if not isinstance(answer, dict):
-            raise Wrong("", f"returned {answer!r:.60} instead of a dict from each waiting rank to a list of ranks")
+            cause = "a return is missing" if answer is None else ""
+            found = f"returned {answer!r:.60} instead of a dict from each waiting rank to a list of ranks"
+            raise Wrong("", found, cause=cause)
         for rank, others in answer.items():
             if not isinstance(rank, Integral):
                 raise Wrong("", f"the key {rank!r:.60} is not a rank")
