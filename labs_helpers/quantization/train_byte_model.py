@@ -3,8 +3,9 @@
     python -m labs_helpers.quantization.train_byte_model --weights bytes.pt --out records
     python -m labs_helpers.quantization.train_byte_model --size tiny --steps 40 --batch 16 --length 64 --eager   # a try
 
-The text is small for the model, which sees each byte some thirty times. Dropout slows the overfitting down, and the
-file holds the weights of the lowest validation loss. It is complete after every validation, whenever the program ends.
+The text is small for the model, which sees each byte dozens of times and begins to overfit halfway through. So the file
+holds the weights of the lowest validation loss. (Chosen on the validation text, that loss is slightly too good.) It is
+complete after every validation, whenever the program ends. Dropout slows the overfitting down.
 """
 
 from __future__ import annotations
