@@ -14,7 +14,7 @@ from labs_helpers.transformer.kernels.sample import SampleLaunch
 
 
 def few_rows_operations(dependent: bool | None = False) -> Operations:
-    """Return operations for a DecodeLoop with up to few_rows.MOST_ROWS sequences: five launches per layer.
+    """Return operations for a DecodeLoop with up to MOST_ROWS (64) sequences: five launches per layer.
 
     dependent: whether kernels start before the previous one ends; None: if the GPU can. On an H200 an earlier version
     of the loop took longer with it, 2.15 ms per token instead of 1.49.

@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from labs_helpers.quantization.kernels import MOST_ROWS
 from labs_helpers.quantization.weights import Fp8Weight, Int8Weight, PairedInt4Weight
 
 KernelWeight = Int8Weight | Fp8Weight | PairedInt4Weight
-MOST_ROWS = 64  # of the few-rows kernel; more rows multiply a weight that is dequantized into a buffer first
 
 
 def weight_of(codes: Tensor, scale: Tensor, zero: Tensor | None, group: int, K: int) -> KernelWeight:
@@ -25,7 +25,10 @@ def weight_of(codes: Tensor, scale: Tensor, zero: Tensor | None, group: int, K: 
 
 @torch.library.custom_op("tile_to_cluster::quantized_product", mutates_args=())
 def quantized_product(x: Tensor, codes: Tensor, scale: Tensor, zero: Tensor | None, group: int, K: int) -> Tensor:
-    """Return x · Wᵀ, (M, N), for x (M, K) and a weight's tensors, as in `weight_of`. Raises ValueError as few_rows."""
+    """Return x · Wᵀ, (M, N), for x (M, K) and a weight's tensors, as in `weight_of`. Raises ValueError as few_rows.
+
+    With more than MOST_ROWS rows, the weight is dequantized into a buffer first.
+    """
     weight = weight_of(codes, scale, zero, group, K)
     _check(x, K)
     # The interpreter's dot product takes the bits of bfloat16 for whole numbers.

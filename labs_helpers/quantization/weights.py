@@ -32,11 +32,26 @@ def _check(w: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Int8Weight:
-    """w ≈ scale · q, with one scale per output channel. q: int8 (N, K), −127 to 127; scale: float32 (N,)."""
+class _ScaledRows:
+    """w ≈ scale · q, with one scale per output channel. q: (N, K); scale: float32 (N,)."""
 
     q: Tensor
     scale: Tensor
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.q.shape[0], self.q.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        return self.q.nbytes + self.scale.nbytes
+
+    def dequantize(self, dtype: torch.dtype = torch.float32) -> Tensor:
+        return (self.q.float() * self.scale[:, None]).to(dtype)
+
+
+class Int8Weight(_ScaledRows):
+    """w ≈ scale · q, with one scale per output channel. q: int8 (N, K), −127 to 127; scale: float32 (N,)."""
 
     @classmethod
     def quantize(cls, w: Tensor) -> Int8Weight:
@@ -45,24 +60,9 @@ class Int8Weight:
         scale = _scale(wide.abs().amax(1), INT8_MAX)
         return cls((wide / scale[:, None]).round().to(torch.int8), scale)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.q.shape[0], self.q.shape[1]
 
-    @property
-    def nbytes(self) -> int:
-        return self.q.nbytes + self.scale.nbytes
-
-    def dequantize(self, dtype: torch.dtype = torch.float32) -> Tensor:
-        return (self.q.float() * self.scale[:, None]).to(dtype)
-
-
-@dataclass(frozen=True)
-class Fp8Weight:
+class Fp8Weight(_ScaledRows):
     """w ≈ scale · q, with one scale per output channel. q: float8 e4m3 (N, K); scale: float32 (N,)."""
-
-    q: Tensor
-    scale: Tensor
 
     @classmethod
     def quantize(cls, w: Tensor) -> Fp8Weight:
@@ -70,17 +70,6 @@ class Fp8Weight:
         wide = _check(w)
         scale = _scale(wide.abs().amax(1), FP8_MAX)
         return cls((wide / scale[:, None]).to(FP8), scale)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.q.shape[0], self.q.shape[1]
-
-    @property
-    def nbytes(self) -> int:
-        return self.q.nbytes + self.scale.nbytes
-
-    def dequantize(self, dtype: torch.dtype = torch.float32) -> Tensor:
-        return (self.q.float() * self.scale[:, None]).to(dtype)
 
 
 @dataclass(frozen=True)

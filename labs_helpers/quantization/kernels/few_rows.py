@@ -11,13 +11,14 @@ from torch import Tensor
 from labs_helpers.attention.configs import family
 from labs_helpers.attention.kernels.decode import choose_splits
 from labs_helpers.attention.kernels.hopper_launch import multiprocessors
+from labs_helpers.compile.counters import counters
 from labs_helpers.compile.dependent_launch import dependent_options
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.measure.machine import this_machine
+from labs_helpers.quantization.kernels import MOST_ROWS
 from labs_helpers.quantization.kernels.few_rows_kernel import DENSE, FP8, INT4, INT8, few_rows_kernel
 from labs_helpers.quantization.weights import Fp8Weight, Int8Weight, PairedInt4Weight
 
-MOST_ROWS = 64
 MOST_PARTS = 16
 FETCHED = 16 * 2**20  # bytes of the weights that all programs together fetch ahead, a third of an H200's L2
 Weight = Tensor | Int8Weight | Fp8Weight | PairedInt4Weight
@@ -174,7 +175,7 @@ class FewRowsLaunch:
         part = count = y
         if self.workspace:
             part = torch.empty(self.workspace, dtype=torch.float32, device=self.device)
-            count = _counts(self.tiles, self.device, _stream(self.device))
+            count = counters(self.tiles, self.device)
         launch = self.launches.get(eps)
         if launch is None:
             launch = self.launches[eps] = TensorLaunch(
@@ -189,13 +190,3 @@ class FewRowsLaunch:
 
 
 _launches = functools.lru_cache(4096)(FewRowsLaunch)
-
-
-def _stream(device: torch.device) -> int:
-    return torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
-
-
-@functools.lru_cache(256)
-def _counts(tiles: int, device: torch.device, stream: int) -> Tensor:
-    """Return zeros that only the launches of this size in this stream use, one after another; each leaves zeros."""
-    return torch.zeros(tiles, dtype=torch.int32, device=device)
