@@ -108,7 +108,8 @@ def draw_losses(losses: Mapping[str, Sequence[float]], floor: str):
 
 
 def draw_quality(recorded: Mapping[str, pandas.DataFrame]):
-    """Draw how much worse each scheme and method makes the byte model, with the range over the seeds.
+    """Draw how much worse each scheme and method makes the byte model; the lines reach one standard error further than
+    the seeds.
 
     recorded: machine → records of the quality study. Without records, the figure says so.
     """
@@ -116,12 +117,19 @@ def draw_quality(recorded: Mapping[str, pandas.DataFrame]):
         return figures.say(
             "No machine's quality study is recorded yet: python -m labs_helpers.quantization.quality_study"
         )
-    fig, axes = figures.panels("What quantization costs the byte model", recorded, 9.6, 5.0)
-    for ax, rows in zip(axes, recorded.values(), strict=True):
-        found = rows[rows.scheme != "bf16"].groupby(["model", "scheme", "method"], sort=False)["difference"]
-        bars = {", ".join(name): values for name, values in found}
-        means = {name: float(values.mean()) for name, values in bars.items()}
-        spread = {name: (float(values.min()), float(values.max())) for name, values in bars.items()}
+    rounded = {machine: rows[rows.scheme != "bf16"] for machine, rows in recorded.items()}
+    worst = max((rows.loc[rows.difference.idxmax()] for rows in rounded.values()), key=lambda row: row.difference)
+    title = f"{worst.scheme} {worst.model} loses the most, {worst.difference:.2f} nats per byte"
+    fig, axes = figures.panels(title, rounded, 9.6, 5.0)
+    for ax, rows in zip(axes, rounded.values(), strict=True):
+        found = rows.assign(low=rows.difference - rows.difference_error, high=rows.difference + rows.difference_error)
+        bars = found.groupby(["model", "scheme", "method"], sort=False).agg(
+            {"difference": "mean", "low": "min", "high": "max"}
+        )
+        names = [", ".join(name) for name in bars.index]
+        means = dict(zip(names, bars.difference, strict=True))
+        spread = dict(zip(names, zip(bars.low, bars.high, strict=True), strict=True))
         texts = {name: f"{mean:.4f}" for name, mean in means.items()}
         draw_bars(ax, means, "ours", texts, spread=spread, xlabel="nats per byte worse than bfloat16", room=1.2)
+        ax.set_xlim(min(0.0, 1.1 * bars.low.min()), None)
     return fig
