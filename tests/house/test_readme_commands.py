@@ -153,7 +153,7 @@ def test_a_command_changes_no_tracked_file(command, clone):
     kept = [Path(path) for path in re.findall(r"records appended to (\S+)", said)]
     assert all(path.parent == clone / "build/records" and path.is_file() for path in kept)
     if program_of(command) in MEASURE:
-            assert kept or "build/records/" in said or "records (not kept)" in said  # as --quick says
+        assert kept or "build/records/" in said or "records (not kept)" in said  # as --quick says
 
 
 def test_the_readme_s_targets_are_known():
