@@ -4,6 +4,8 @@ import dataclasses
 
 import torch
 
+from labs_helpers.quantization.outliers import make_outliers
+from labs_helpers.quantization.simulation import simulate
 from labs_helpers.transformer import SIZES, Transformer
 from labs_helpers.transformer.text import validation_sample
 
@@ -34,3 +36,18 @@ def grouped_int4(w, group=32):
     zero = (-low / scale).round()
     q = ((parts / scale).round() + zero).clip(0, 15)
     return torch.from_numpy(((q - zero) * scale).reshape(w.shape)).to(w.dtype)
+
+
+def error_with_outliers(factor, prepare, *simulated):
+    """Return the mean squared error of simulated products in a model with outliers, after `prepare(model, x)`.
+
+    What prepare does must not change the model's results.
+    """
+    x = tokens()
+    expected = small()(x)
+    model = small()
+    make_outliers(model, channels=2, factor=factor)
+    prepare(model, x)
+    assert torch.allclose(model(x), expected, atol=1e-3)
+    simulate(model, *simulated)
+    return (model(x) - expected).square().mean().item()

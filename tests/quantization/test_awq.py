@@ -7,9 +7,7 @@ import pytest
 import torch
 
 from labs_helpers.quantization.awq import importance_scale, protect, search_scale
-from labs_helpers.quantization.outliers import make_outliers
-from labs_helpers.quantization.simulation import simulate
-from tests.quantization.models import grouped_int4, small, tokens
+from tests.quantization.models import error_with_outliers, grouped_int4
 
 
 def layer(seed, outputs, channels=64, rows=40):
@@ -56,18 +54,7 @@ def test_a_channel_of_zeros_has_a_scale():
 
 
 def test_it_mends_what_outliers_break():
-    x = tokens()
-    expected = small()(x)
-
-    def error(prepare):
-        model = small()
-        make_outliers(model, channels=2, factor=32)
-        prepare(model)
-        assert torch.allclose(model(x), expected, atol=1e-3)
-        simulate(model, grouped_int4)
-        return (model(x) - expected).square().mean().item()
-
     searches = {}
-    mended = error(lambda model: searches.update(protect(model, x, grouped_int4)))
-    assert mended < error(lambda model: None) / 2
+    mended = error_with_outliers(32, lambda model, x: searches.update(protect(model, x, grouped_int4)), grouped_int4)
+    assert mended < error_with_outliers(32, lambda model, x: None, grouped_int4) / 2
     assert len(searches) == 8 and searches["blocks.0.attention"].alpha > 0

@@ -6,9 +6,9 @@ import torch
 
 from labs_helpers.quantization.outliers import make_outliers
 from labs_helpers.quantization.scaling import calibrate, norm_groups
-from labs_helpers.quantization.simulation import int8_per_token, simulate
+from labs_helpers.quantization.simulation import int8_per_token
 from labs_helpers.quantization.smoothquant import smooth, smoothing_scale
-from tests.quantization.models import small, tokens
+from tests.quantization.models import error_with_outliers, small, tokens
 
 
 def per_row_int8(w):
@@ -43,15 +43,5 @@ def test_alpha_is_a_share(alpha):
 
 
 def test_it_mends_what_outliers_break():
-    x = tokens()
-    expected = small()(x)
-
-    def error(prepare):
-        model = small()
-        make_outliers(model, channels=2, factor=256)
-        prepare(model)
-        assert torch.allclose(model(x), expected, atol=1e-3)
-        simulate(model, per_row_int8, int8_per_token)
-        return (model(x) - expected).square().mean().item()
-
-    assert error(lambda model: smooth(model, x)) < error(lambda model: None) / 20
+    rounded = error_with_outliers(256, lambda model, x: None, per_row_int8, int8_per_token)
+    assert error_with_outliers(256, smooth, per_row_int8, int8_per_token) < rounded / 20
