@@ -113,14 +113,17 @@ def merged(spans: Iterable[Span], gap: float = 0.0) -> list[Span]:
 
 def without(spans: list[Span], taken: list[Span]) -> list[Span]:
     """Return `spans` without the moments of `taken`; both are as `merged` returns them."""
-    found = []
+    found, at = [], 0
     for start, stop in spans:
-        for other, end in taken:
-            if other < stop and end > start:
-                if other > start:
-                    found.append((start, other))
-                start = min(end, stop)
-        if stop > start:
+        while at < len(taken) and taken[at][0] < stop:
+            other, end = taken[at]
+            if start < other:
+                found.append((start, other))
+            start = max(start, end)
+            if end > stop:
+                break  # the next span may begin before this end, too
+            at += 1
+        if start < stop:
             found.append((start, stop))
     return found
 
