@@ -59,7 +59,7 @@ def draw_speed_ups(rows: Sequence[int], curves: Mapping[str, Sequence[float]], c
     for number, (name, gains) in enumerate(curves.items()):
         ax.plot(rows, gains, label=name, color=color(number), marker=marker(number))
     if crossover is not None:
-        upright(ax, crossover, f"{crossover:,} rows")
+        upright(ax, crossover, f"{crossover:,} rows", top=False)
     tick_each(ax, rows, base=2, xlabel="rows of x, M")
     ax.set(ylabel="times as fast as bfloat16", ylim=(0, None))
     figures.label_lines(ax)
