@@ -14,18 +14,17 @@ class QuantizedLinear(nn.Module):
 
     codes: Tensor
     scale: Tensor
-    zero: Tensor | None
 
     def __init__(self, weight: QuantizedWeight, bias: Tensor | None = None) -> None:
         super().__init__()
-        for name in ("codes", "scale", "zero", "bias"):
+        for name in ("codes", "scale", "bias"):
             self.register_buffer(name, None)
         self.weight, self.bias = weight, bias
 
     @property
     def weight(self) -> KernelWeight:
         """The weight; int4 in the order that the kernel reads. Assign another one to replace it."""
-        return weight_of(self.codes, self.scale, self.zero, self.group, self.K)
+        return weight_of(self.codes, self.scale, self.group, self.K)
 
     @weight.setter
     def weight(self, weight: QuantizedWeight) -> None:
@@ -33,10 +32,10 @@ class QuantizedLinear(nn.Module):
             weight = PairedInt4Weight.of(weight)
         int4 = isinstance(weight, PairedInt4Weight)
         self.codes, self.scale = weight.packed if int4 else weight.q, weight.scale
-        self.zero, self.group = (weight.zero, weight.group) if int4 else (None, 0)
+        self.group = weight.group if int4 else 0
         self.K = weight.shape[1]
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.shape[-1])
-        y = quantized_product(rows, self.codes, self.scale, self.zero, self.group, self.K)
+        y = quantized_product(rows, self.codes, self.scale, self.group, self.K)
         return (y if self.bias is None else y + self.bias).unflatten(0, x.shape[:-1])

@@ -39,7 +39,7 @@ class FewRowsConfig:
 _INTERPRETED = FewRowsConfig(16, 32, 4, 1, 1)
 # Bytes of a stored weight → configuration. Chosen so that an SM has 64 KB or more of loads in flight.
 CONFIGS = {
-    "sm_90": {2: FewRowsConfig(64, 128, 4, 6, 1), 1: FewRowsConfig(64, 128, 4, 4, 3)},
+    "sm_90": {2: FewRowsConfig(64, 128, 4, 6, 1), 1: FewRowsConfig(64, 128, 2, 4, 4)},
     "sm_80": {2: FewRowsConfig(64, 64, 4, 4, 2), 1: FewRowsConfig(64, 64, 4, 4, 2)},
     "sm_75": {2: FewRowsConfig(32, 64, 4, 2, 2), 1: FewRowsConfig(32, 64, 4, 2, 2)},
 }
@@ -54,7 +54,6 @@ class _Stored:
     K: int
     codes: Tensor
     scale: Tensor | None = None
-    zero: Tensor | None = None
     group: int = 0
 
 
@@ -67,7 +66,7 @@ def stored(weight: Weight) -> _Stored:
     if isinstance(weight, Fp8Weight):
         return _Stored(FP8, *weight.shape, weight.q.view(torch.uint8), weight.scale)
     if isinstance(weight, PairedInt4Weight):
-        return _Stored(INT4, *weight.shape, weight.packed, weight.scale, weight.zero, weight.group)
+        return _Stored(INT4, *weight.shape, weight.packed, weight.scale.view(torch.int32), weight.group)
     raise TypeError(f"a weight is {type(weight).__name__}; int4 weights are read as PairedInt4Weight.of(weight)")
 
 
@@ -141,7 +140,8 @@ class FewRowsLaunch:
         parts: int | None, dependent: bool,
     ) -> None:  # fmt: skip
         item = 1 if format == INT4 else stored_as.itemsize
-        config = config or few_rows_config(item, this_machine().architecture)
+        architecture = this_machine().architecture
+        config = config or few_rows_config(item, architecture)
         block_k = group or config.BLOCK_K
         tiles, blocks = -(-N // config.BLOCK_N), -(-row // block_k)
         if parts is None:
@@ -155,7 +155,7 @@ class FewRowsLaunch:
         constants = {
             "FORMAT": format, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
             "BLOCK_N": config.BLOCK_N, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
-            "DEPENDENT": dependent, "AHEAD": 0,
+            "DEPENDENT": dependent, "AHEAD": 0, "PTX": architecture is not None and architecture.startswith("sm_"),
         }  # fmt: skip
         if dependent and row * stored_as.itemsize % 16 == 0:
             all_rows, pieces = N * self.parts * (2 if swiglu else 1), max(1, 128 // config.BLOCK_N)
@@ -181,9 +181,9 @@ class FewRowsLaunch:
             launch = self.launches[eps] = TensorLaunch(
                 few_rows_kernel, self.tiles * self.parts, (*self.numbers, eps), self.constants, self.options
             )
-        scales = [y if tensor is None else tensor for tensor in (of.scale, of.zero, other.scale, other.zero)]
+        scales = [y if scale is None else scale for scale in (of.scale, other.scale)]
         launch(
-            x, of.codes, *scales[:2], other.codes, *scales[2:], y if norm is None else norm,
+            x, of.codes, scales[0], other.codes, scales[1], y if norm is None else norm,
             y if residual is None else residual, y, part, count,
         )  # fmt: skip
         return y
