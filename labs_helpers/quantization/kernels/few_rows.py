@@ -26,22 +26,24 @@ Weight = Tensor | Int8Weight | Fp8Weight | PairedInt4Weight
 
 @dataclass(frozen=True)
 class FewRowsConfig:
-    """BLOCK_N outputs per program, BLOCK_K columns of the stored weight per step (int4: its group, whatever this says),
-    num_warps and num_stages as in Triton, and the number of programs that one SM is to run at a time."""
+    """BLOCK_N outputs per program; SLICES of BLOCK_K columns of the stored weight per step (int4: its group, whatever
+    this says), of which each warp takes its share; num_warps and num_stages as in Triton; and the number of programs
+    that one SM is to run at a time."""
 
     BLOCK_N: int
+    SLICES: int
     BLOCK_K: int
     num_warps: int
     num_stages: int
     programs: int
 
 
-_INTERPRETED = FewRowsConfig(16, 32, 4, 1, 1)
+_INTERPRETED = FewRowsConfig(16, 2, 32, 4, 1, 1)
 # Bytes of a stored weight → configuration. Chosen so that an SM has 64 KB or more of loads in flight.
 CONFIGS = {
-    "sm_90": {2: FewRowsConfig(64, 128, 4, 6, 1), 1: FewRowsConfig(64, 128, 2, 4, 4)},
-    "sm_80": {2: FewRowsConfig(64, 64, 4, 4, 2), 1: FewRowsConfig(64, 64, 4, 4, 2)},
-    "sm_75": {2: FewRowsConfig(32, 64, 4, 2, 2), 1: FewRowsConfig(32, 64, 4, 2, 2)},
+    "sm_90": {2: FewRowsConfig(32, 4, 128, 4, 3, 2), 1: FewRowsConfig(32, 4, 128, 4, 3, 4)},
+    "sm_80": {2: FewRowsConfig(32, 4, 64, 4, 3, 2), 1: FewRowsConfig(32, 4, 64, 4, 3, 2)},
+    "sm_75": {2: FewRowsConfig(32, 4, 32, 4, 2, 2), 1: FewRowsConfig(32, 4, 32, 4, 2, 2)},
 }
 
 
@@ -143,23 +145,23 @@ class FewRowsLaunch:
         architecture = this_machine().architecture
         config = config or few_rows_config(item, architecture)
         block_k = group or config.BLOCK_K
-        tiles, blocks = -(-N // config.BLOCK_N), -(-row // block_k)
+        tiles, blocks = -(-N // config.BLOCK_N), -(-row // (config.SLICES * block_k))
         if parts is None:
             slots = config.programs * (1 if device.type == "cpu" else multiprocessors(device.index))
             parts = choose_splits(tiles, blocks, slots)
         self.parts, self.tiles = max(1, min(parts, blocks, MOST_PARTS)), tiles
         self.shape, self.device = (M, N), device
-        block_m = max(16, 1 << (M - 1).bit_length())
+        block_m = max(8, 1 << (M - 1).bit_length())
         each = (2 if swiglu else 1) * config.BLOCK_N * block_m + block_m
         self.workspace = self.parts * tiles * each if self.parts > 1 else 0
         constants = {
             "FORMAT": format, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
-            "BLOCK_N": config.BLOCK_N, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
+            "BLOCK_N": config.BLOCK_N, "SLICES": config.SLICES, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
             "DEPENDENT": dependent, "AHEAD": 0, "PTX": architecture is not None and architecture.startswith("sm_"),
         }  # fmt: skip
         if dependent and row * stored_as.itemsize % 16 == 0:
             all_rows, pieces = N * self.parts * (2 if swiglu else 1), max(1, 128 // config.BLOCK_N)
-            of_a_row = min(blocks // self.parts * block_k, row) * stored_as.itemsize
+            of_a_row = min(blocks // self.parts * config.SLICES * block_k, row) * stored_as.itemsize
             ahead = min(FETCHED // all_rows, of_a_row)
             constants["AHEAD"] = ahead // pieces // 16 * 16 * pieces
         options = {"num_warps": config.num_warps, "num_stages": config.num_stages} | dependent_options(dependent)

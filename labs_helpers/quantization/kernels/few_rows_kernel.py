@@ -1,8 +1,10 @@
 """The kernel for products with few rows, whose time is that of reading the weight.
 
 It computes yᵀ = W · xᵀ in tiles of BLOCK_N outputs, so that the tensor cores' tall operand is the weight, which they
-take from registers right after its conversion. Several programs share a tile, each with a part of K; the last one to
-arrive adds the parts in their order, so equal inputs give equal bits.
+take from registers right after its conversion. A program's warps share a tile, each with a slice of every block of K:
+more warps then bring more loads in flight, and each reads its own columns of x alone. Where the tiles do not fill the
+GPU, several programs share a tile, each with a part of K; the last one to arrive adds the parts in their order, so
+equal inputs give equal bits.
 """
 
 from __future__ import annotations
@@ -90,15 +92,15 @@ def float8_numbers(codes, dtype: tl.constexpr, PTX: tl.constexpr):
 
 @triton.jit
 def load_x(x_ptr, norm_ptr, m, k, M, K, NORM: tl.constexpr):
-    """Return a tile (k, m) of xᵀ, times the norm's weight, and the sums of its squares."""
-    x = tl.load(x_ptr + m[None, :] * K + k[:, None], mask=(m[None, :] < M) & (k[:, None] < K), other=0.0)
+    """Return slices (slice, k, m) of xᵀ, times the norm's weight, and each slice's sums of squares of x."""
+    inside = k[:, :, None] < K
+    x = tl.load(x_ptr + m[None, None, :] * K + k[:, :, None], mask=(m[None, None, :] < M) & inside, other=0.0)
     if NORM:
         wide = x.to(tl.float32)
-        squares = tl.sum(wide * wide, axis=0)
-        weight = tl.load(norm_ptr + k, mask=k < K, other=0.0).to(tl.float32)
-        return (wide * weight[:, None]).to(x.dtype), squares
+        weight = tl.load(norm_ptr + k[:, :, None], mask=inside, other=0.0)
+        return x * weight, tl.sum(wide * wide, axis=1)
     else:
-        return x, tl.zeros((m.shape[0],), tl.float32)
+        return x, tl.zeros((k.shape[0], m.shape[0]), tl.float32)
 
 
 @triton.jit
@@ -110,19 +112,22 @@ def add_int4(acc, numbers, x, word):
     """
     scale = (word << 16).to(tl.float32, bitcast=True)
     zero = (word & -65536).to(tl.float32, bitcast=True) + offset(x.dtype)
-    return acc + scale[:, None] * tl.dot(numbers - zero.to(x.dtype)[:, None], x, input_precision="ieee")
+    w = numbers - zero.to(x.dtype)[:, :, None]
+    return acc + scale[:, :, None] * tl.dot(w, x, input_precision="ieee")
 
 
 @triton.jit
-def add_block(acc, x, x_high, w_ptr, scale_ptr, n, block, N, K, row,
+def add_block(acc, x, x_high, w_ptr, scale_ptr, n, slices, N, row,
               FORMAT: tl.constexpr, BLOCK_K: tl.constexpr, PTX: tl.constexpr):  # fmt: skip
-    """Return acc, (BLOCK_N, BLOCK_M), plus one block's product."""
-    k = block * BLOCK_K + tl.arange(0, BLOCK_K)
-    inside = (n[:, None] < N) & (k[None, :] < row)
-    w = tl.load(w_ptr + n[:, None] * row + k[None, :], mask=inside, other=0, eviction_policy="evict_first")
+    """Return acc, (slice, n, m), plus the products of slices of BLOCK_K columns."""
+    k = slices * BLOCK_K + tl.arange(0, BLOCK_K)[None, :]
+    inside = (n[None, :, None] < N) & (k[:, None, :] < row)
+    place = n[None, :, None] * row + k[:, None, :]
+    w = tl.load(w_ptr + place, mask=inside, other=0, eviction_policy="evict_first")
     if FORMAT == _INT4:
-        first = tl.load(scale_ptr + 2 * block * N + n, mask=n < N, other=0)
-        second = tl.load(scale_ptr + (2 * block + 1) * N + n, mask=n < N, other=0)
+        there = (n[None, :] < N) & (slices * BLOCK_K < row)
+        first = tl.load(scale_ptr + 2 * slices * N + n[None, :], mask=there, other=0)
+        second = tl.load(scale_ptr + (2 * slices + 1) * N + n[None, :], mask=there, other=0)
         low, high = both_codes(w, x.dtype, PTX)
         return add_int4(add_int4(acc, low, x, first), high, x_high, second)
     elif FORMAT == _FP8:
@@ -156,11 +161,11 @@ def few_rows_kernel(
     x_ptr, w_ptr, scale_ptr, up_ptr, up_scale_ptr, norm_ptr, residual_ptr, y_ptr, part_ptr, count_ptr,
     M, N, K, row, blocks, parts, eps,
     FORMAT: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICES: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT: tl.constexpr,
     DEPENDENT: tl.constexpr, AHEAD: tl.constexpr, PTX: tl.constexpr,
 ):  # fmt: skip
-    """Program parts · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads BLOCK_K
-    columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles and parts rows of squares per
+    """Program parts · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads
+    SLICES · BLOCK_K columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles and parts rows of squares per
     tile; count: one number per tile, 0 before and after a launch. DEPENDENT: see compile/dependent_launch.py; the
     program asks L2 for AHEAD bytes of each of its rows of w and up before it waits, since no kernel writes them."""
     tile, part = tl.program_id(0) // parts, tl.program_id(0) % parts
@@ -168,29 +173,28 @@ def few_rows_kernel(
     if DEPENDENT:
         tl.extra.cuda.gdc_launch_dependents()
         if AHEAD > 0:
-            first = blocks * part // parts * BLOCK_K
+            first = blocks * part // parts * SLICES * BLOCK_K
             prefetch(w_ptr + first, tile, N, row, BLOCK_N, AHEAD)
             if SWIGLU:
                 prefetch(up_ptr + first, tile, N, row, BLOCK_N, AHEAD)
         tl.extra.cuda.gdc_wait()
-    acc = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
-    acc_up = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
-    squares = tl.zeros((BLOCK_M,), tl.float32)
+    sums = tl.zeros((SLICES, BLOCK_N, BLOCK_M), tl.float32)
+    sums_up = tl.zeros((SLICES, BLOCK_N, BLOCK_M), tl.float32)
+    square = tl.zeros((SLICES, BLOCK_M), tl.float32)
+    PER_BYTE: tl.constexpr = 2 if FORMAT == _INT4 else 1  # groups that share their bytes
     for block in range(blocks * part // parts, blocks * (part + 1) // parts):
+        slices = block * SLICES + tl.arange(0, SLICES)[:, None]
+        k = slices * (PER_BYTE * BLOCK_K) + tl.arange(0, BLOCK_K)[None, :]
+        x_high = 0
         if FORMAT == _INT4:
-            k = 2 * block * BLOCK_K + tl.arange(0, BLOCK_K)
-            x, more = load_x(x_ptr, norm_ptr, m, k, M, K, NORM)
-            x_high, more_high = load_x(x_ptr, norm_ptr, m, k + BLOCK_K, M, K, NORM)
-            squares += more + more_high
-        else:
-            x, more = load_x(x_ptr, norm_ptr, m, block * BLOCK_K + tl.arange(0, BLOCK_K), M, K, NORM)
-            x_high = x
-            squares += more
-        acc = add_block(acc, x, x_high, w_ptr, scale_ptr, n, block, N, K, row, FORMAT, BLOCK_K, PTX)
+            x_high, more = load_x(x_ptr, norm_ptr, m, k + BLOCK_K, M, K, NORM)
+            square += more
+        x, more = load_x(x_ptr, norm_ptr, m, k, M, K, NORM)
+        square += more
+        sums = add_block(sums, x, x_high, w_ptr, scale_ptr, n, slices, N, row, FORMAT, BLOCK_K, PTX)
         if SWIGLU:
-            acc_up = add_block(
-                acc_up, x, x_high, up_ptr, up_scale_ptr, n, block, N, K, row, FORMAT, BLOCK_K, PTX
-            )
+            sums_up = add_block(sums_up, x, x_high, up_ptr, up_scale_ptr, n, slices, N, row, FORMAT, BLOCK_K, PTX)
+    acc, acc_up, squares = tl.sum(sums, axis=0), tl.sum(sums_up, axis=0), tl.sum(square, axis=0)
     if not SPLIT:
         finish(acc, acc_up, squares, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
                FORMAT, NORM, RESIDUAL, SWIGLU)  # fmt: skip
