@@ -27,8 +27,8 @@ Weight = Tensor | Int8Weight | Fp8Weight | PairedInt4Weight
 @dataclass(frozen=True)
 class FewRowsConfig:
     """BLOCK_N outputs per program; SLICES of BLOCK_K columns of the stored weight per step (int4: its group, whatever
-    this says), of which each warp takes its share; num_warps and num_stages as in Triton; and the number of programs
-    that one SM is to run at a time."""
+    this says), one per warp, or a single one that the warps share by rows; num_warps and num_stages as in Triton; and
+    the number of programs that one SM is to run at a time."""
 
     BLOCK_N: int
     SLICES: int
@@ -39,11 +39,12 @@ class FewRowsConfig:
 
 
 _INTERPRETED = FewRowsConfig(16, 2, 32, 4, 1, 1)
-# Bytes of a stored weight → configuration. Chosen so that an SM has 64 KB or more of loads in flight.
-CONFIGS = {
-    "sm_90": {2: FewRowsConfig(32, 4, 128, 4, 3, 2), 1: FewRowsConfig(32, 4, 128, 4, 3, 4)},
-    "sm_80": {2: FewRowsConfig(32, 4, 64, 4, 3, 2), 1: FewRowsConfig(32, 4, 64, 4, 3, 2)},
-    "sm_75": {2: FewRowsConfig(32, 4, 32, 4, 2, 2), 1: FewRowsConfig(32, 4, 32, 4, 2, 2)},
+SLICED = 16  # rows up to which each warp takes a slice of K; with more, the warps would read too much of x
+# Bytes of a stored weight → configuration for more rows.
+WIDE = {
+    "sm_90": {2: FewRowsConfig(64, 1, 128, 4, 3, 1), 1: FewRowsConfig(64, 1, 128, 4, 3, 2)},
+    "sm_80": {2: FewRowsConfig(64, 1, 64, 4, 4, 2), 1: FewRowsConfig(64, 1, 64, 4, 4, 2)},
+    "sm_75": {2: FewRowsConfig(32, 1, 64, 4, 2, 2), 1: FewRowsConfig(32, 1, 64, 4, 2, 2)},
 }
 
 
@@ -72,12 +73,23 @@ def stored(weight: Weight) -> _Stored:
     raise TypeError(f"a weight is {type(weight).__name__}; int4 weights are read as PairedInt4Weight.of(weight)")
 
 
-def few_rows_config(item_bytes: int, architecture: str | None) -> FewRowsConfig:
-    """Return the configuration for a stored weight of 1 or 2 bytes per element; architecture None: the interpreter."""
-    if architecture is None:
+def few_rows_config(M: int, N: int, item_bytes: int, device: torch.device) -> FewRowsConfig:
+    """Return the configuration for M rows and N outputs, and a stored weight of 1 or 2 bytes per element."""
+    architecture = this_machine().architecture
+    if architecture is None or device.type == "cpu":
         return _INTERPRETED
+    item_bytes = min(item_bytes, 2)
     known = family(architecture)
-    return CONFIGS.get(known, CONFIGS["sm_90" if known == "sm_100" else "sm_80"])[min(item_bytes, 2)]
+    if M > SLICED:
+        return WIDE.get(known, WIDE["sm_90" if known == "sm_100" else "sm_80"])[item_bytes]
+    # Enough warps for an SM's loads: tiles of 32 outputs with two warps where there are many, and otherwise more warps
+    # per tile, and smaller tiles.
+    per_sm = N / 32 / multiprocessors(device.index)
+    block_n, warps = (32, 2) if per_sm >= 3 else (32, 4) if per_sm >= 1.5 and item_bytes == 1 else (16, 4)
+    block_k = 64 if item_bytes == 2 and block_n * warps == 64 else 128
+    if known == "sm_75":
+        return FewRowsConfig(block_n, warps, 32, warps, 2, 1)
+    return FewRowsConfig(block_n, warps, block_k, warps, 3, 1)
 
 
 def few_rows(
@@ -143,7 +155,7 @@ class FewRowsLaunch:
     ) -> None:  # fmt: skip
         item = 1 if format == INT4 else stored_as.itemsize
         architecture = this_machine().architecture
-        config = config or few_rows_config(item, architecture)
+        config = config or few_rows_config(M, N, item, device)
         block_k = group or config.BLOCK_K
         tiles, blocks = -(-N // config.BLOCK_N), -(-row // (config.SLICES * block_k))
         if parts is None:
@@ -157,7 +169,7 @@ class FewRowsLaunch:
         constants = {
             "FORMAT": format, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
             "BLOCK_N": config.BLOCK_N, "SLICES": config.SLICES, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
-            "DEPENDENT": dependent, "AHEAD": 0, "PTX": architecture is not None and architecture.startswith("sm_"),
+            "DEPENDENT": dependent, "AHEAD": 0, "EVEN": row % (config.SLICES * block_k) == 0 and K == row * (2 if format == INT4 else 1), "PTX": architecture is not None and architecture.startswith("sm_"),
         }  # fmt: skip
         if dependent and row * stored_as.itemsize % 16 == 0:
             all_rows, pieces = N * self.parts * (2 if swiglu else 1), max(1, 128 // config.BLOCK_N)

@@ -91,20 +91,44 @@ def float8_numbers(codes, dtype: tl.constexpr, PTX: tl.constexpr):
 
 
 @triton.jit
-def load_x(x_ptr, norm_ptr, m, k, M, K, NORM: tl.constexpr):
-    """Return slices (slice, k, m) of xᵀ, times the norm's weight, and each slice's sums of squares of x."""
-    inside = k[:, :, None] < K
-    x = tl.load(x_ptr + m[None, None, :] * K + k[:, :, None], mask=(m[None, None, :] < M) & inside, other=0.0)
-    if NORM:
-        wide = x.to(tl.float32)
-        weight = tl.load(norm_ptr + k[:, :, None], mask=inside, other=0.0)
-        return x * weight, tl.sum(wide * wide, axis=1)
+def down(v, SLICES: tl.constexpr):
+    """Return v, (length,) or (slice, length), as columns of each slice's matrix. A single slice has no axis."""
+    if SLICES == 1:
+        return v[:, None]
+    elif len(v.shape) == 1:
+        return v[None, :, None]
     else:
-        return x, tl.zeros((k.shape[0], m.shape[0]), tl.float32)
+        return v[:, :, None]
 
 
 @triton.jit
-def add_int4(acc, numbers, x, word):
+def across(v, SLICES: tl.constexpr):
+    """Return v, (length,) or (slice, length), as rows of each slice's matrix."""
+    if SLICES == 1:
+        return v[None, :]
+    elif len(v.shape) == 1:
+        return v[None, None, :]
+    else:
+        return v[:, None, :]
+
+
+@triton.jit
+def load_x(x_ptr, norm_ptr, m, k, M, K, NORM: tl.constexpr, SLICES: tl.constexpr, EVEN: tl.constexpr):
+    """Return slices (k, m) of xᵀ, times the norm's weight, and each slice's sums of squares of x."""
+    inside = across(m, SLICES) < M
+    if not EVEN:
+        inside = inside & (down(k, SLICES) < K)
+    x = tl.load(x_ptr + across(m, SLICES) * K + down(k, SLICES), mask=inside, other=0.0)
+    if NORM:
+        wide = x.to(tl.float32)
+        weight = tl.load(norm_ptr + (k if EVEN else k % K))
+        return x * down(weight, SLICES), tl.sum(wide * wide, axis=len(x.shape) - 2)
+    else:
+        return x, 0.0
+
+
+@triton.jit
+def add_int4(acc, numbers, x, word, SLICES: tl.constexpr):
     """Return acc + scale · (code − zero) · x for one group: the differences are exact, and scales stay outside.
 
     word: a row's scale (lower half) and zero point, both in bfloat16. One load of 32 bits is copied ahead with the
@@ -112,24 +136,26 @@ def add_int4(acc, numbers, x, word):
     """
     scale = (word << 16).to(tl.float32, bitcast=True)
     zero = (word & -65536).to(tl.float32, bitcast=True) + offset(x.dtype)
-    w = numbers - zero.to(x.dtype)[:, :, None]
-    return acc + scale[:, :, None] * tl.dot(w, x, input_precision="ieee")
+    w = numbers - down(zero.to(x.dtype), SLICES)
+    return acc + down(scale, SLICES) * tl.dot(w, x, input_precision="ieee")
 
 
 @triton.jit
-def add_block(acc, x, x_high, w_ptr, scale_ptr, n, slices, N, row,
-              FORMAT: tl.constexpr, BLOCK_K: tl.constexpr, PTX: tl.constexpr):  # fmt: skip
-    """Return acc, (slice, n, m), plus the products of slices of BLOCK_K columns."""
-    k = slices * BLOCK_K + tl.arange(0, BLOCK_K)[None, :]
-    inside = (n[None, :, None] < N) & (k[:, None, :] < row)
-    place = n[None, :, None] * row + k[:, None, :]
-    w = tl.load(w_ptr + place, mask=inside, other=0, eviction_policy="evict_first")
+def add_block(acc, x, x_high, w_ptr, scale_ptr, n, slices, N, row, FORMAT: tl.constexpr, SLICES: tl.constexpr,
+              BLOCK_K: tl.constexpr, EVEN: tl.constexpr, PTX: tl.constexpr):  # fmt: skip
+    """Return acc, (n, m) per slice, plus the products of slices of BLOCK_K columns."""
+    k = slices * BLOCK_K + tl.arange(0, BLOCK_K)
+    place = w_ptr + down(n, SLICES) * row + across(k, SLICES)
+    if EVEN:
+        w = tl.load(place, eviction_policy="evict_first")
+    else:
+        w = tl.load(place, mask=across(k, SLICES) < row, other=0, eviction_policy="evict_first")
     if FORMAT == _INT4:
-        there = (n[None, :] < N) & (slices * BLOCK_K < row)
-        first = tl.load(scale_ptr + 2 * slices * N + n[None, :], mask=there, other=0)
-        second = tl.load(scale_ptr + (2 * slices + 1) * N + n[None, :], mask=there, other=0)
+        group = 2 * (slices if EVEN else slices % (row // BLOCK_K))  # beyond the last, x is 0
+        first = tl.load(scale_ptr + group * N + n)
+        second = tl.load(scale_ptr + (group + 1) * N + n)
         low, high = both_codes(w, x.dtype, PTX)
-        return add_int4(add_int4(acc, low, x, first), high, x_high, second)
+        return add_int4(add_int4(acc, low, x, first, SLICES), high, x_high, second, SLICES)
     elif FORMAT == _FP8:
         return tl.dot(float8_numbers(w, x.dtype, PTX), x, acc, input_precision="ieee")
     else:
@@ -162,7 +188,7 @@ def few_rows_kernel(
     M, N, K, row, blocks, parts, eps,
     FORMAT: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICES: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT: tl.constexpr,
-    DEPENDENT: tl.constexpr, AHEAD: tl.constexpr, PTX: tl.constexpr,
+    DEPENDENT: tl.constexpr, AHEAD: tl.constexpr, EVEN: tl.constexpr, PTX: tl.constexpr,
 ):  # fmt: skip
     """Program parts · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads
     SLICES · BLOCK_K columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles and parts rows of squares per
@@ -178,23 +204,31 @@ def few_rows_kernel(
             if SWIGLU:
                 prefetch(up_ptr + first, tile, N, row, BLOCK_N, AHEAD)
         tl.extra.cuda.gdc_wait()
-    sums = tl.zeros((SLICES, BLOCK_N, BLOCK_M), tl.float32)
-    sums_up = tl.zeros((SLICES, BLOCK_N, BLOCK_M), tl.float32)
-    square = tl.zeros((SLICES, BLOCK_M), tl.float32)
+    acc = tl.zeros((BLOCK_N, BLOCK_M) if SLICES == 1 else (SLICES, BLOCK_N, BLOCK_M), tl.float32)
+    acc_up = acc
+    squares = tl.zeros((BLOCK_M,) if SLICES == 1 else (SLICES, BLOCK_M), tl.float32)
+    inner_n = n % N  # rows beyond the last are computed again, and not stored
     PER_BYTE: tl.constexpr = 2 if FORMAT == _INT4 else 1  # groups that share their bytes
     for block in range(blocks * part // parts, blocks * (part + 1) // parts):
-        slices = block * SLICES + tl.arange(0, SLICES)[:, None]
-        k = slices * (PER_BYTE * BLOCK_K) + tl.arange(0, BLOCK_K)[None, :]
+        slices = block
+        if SLICES > 1:
+            slices = block * SLICES + tl.arange(0, SLICES)[:, None]
+        k = slices * (PER_BYTE * BLOCK_K) + tl.arange(0, BLOCK_K)
         x_high = 0
         if FORMAT == _INT4:
-            x_high, more = load_x(x_ptr, norm_ptr, m, k + BLOCK_K, M, K, NORM)
-            square += more
-        x, more = load_x(x_ptr, norm_ptr, m, k, M, K, NORM)
-        square += more
-        sums = add_block(sums, x, x_high, w_ptr, scale_ptr, n, slices, N, row, FORMAT, BLOCK_K, PTX)
+            x_high, more = load_x(x_ptr, norm_ptr, m, k + BLOCK_K, M, K, NORM, SLICES, EVEN)
+            squares += more
+        x, more = load_x(x_ptr, norm_ptr, m, k, M, K, NORM, SLICES, EVEN)
+        squares += more
+        acc = add_block(
+            acc, x, x_high, w_ptr, scale_ptr, inner_n, slices, N, row, FORMAT, SLICES, BLOCK_K, EVEN, PTX
+        )
         if SWIGLU:
-            sums_up = add_block(sums_up, x, x_high, up_ptr, up_scale_ptr, n, slices, N, row, FORMAT, BLOCK_K, PTX)
-    acc, acc_up, squares = tl.sum(sums, axis=0), tl.sum(sums_up, axis=0), tl.sum(square, axis=0)
+            acc_up = add_block(
+                acc_up, x, x_high, up_ptr, up_scale_ptr, inner_n, slices, N, row, FORMAT, SLICES, BLOCK_K, EVEN, PTX
+            )
+    if SLICES > 1:
+        acc, acc_up, squares = tl.sum(acc, axis=0), tl.sum(acc_up, axis=0), tl.sum(squares, axis=0)
     if not SPLIT:
         finish(acc, acc_up, squares, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
                FORMAT, NORM, RESIDUAL, SWIGLU)  # fmt: skip
