@@ -26,8 +26,8 @@ Weight = Tensor | Int8Weight | Fp8Weight | PairedInt4Weight
 
 @dataclass(frozen=True)
 class FewRowsConfig:
-    """BLOCK_N outputs per program; SLICES of BLOCK_K columns of the stored weight per step (int4: its group, whatever
-    this says), one per warp, or a single one that the warps share by rows; num_warps and num_stages as in Triton; and
+    """BLOCK_N outputs per program; SLICES of BLOCK_K columns of the stored weight per step (int4: at most its
+    group), one per warp, or a single one that the warps share by rows; num_warps and num_stages as in Triton; and
     the number of programs that one SM is to run at a time."""
 
     BLOCK_N: int
@@ -40,12 +40,6 @@ class FewRowsConfig:
 
 _INTERPRETED = FewRowsConfig(16, 2, 32, 4, 1, 1)
 SLICED = 16  # rows up to which each warp takes a slice of K; with more, the warps would read too much of x
-# Bytes of a stored weight → configuration for more rows.
-WIDE = {
-    "sm_90": {2: FewRowsConfig(64, 1, 128, 4, 3, 1), 1: FewRowsConfig(64, 1, 128, 4, 3, 2)},
-    "sm_80": {2: FewRowsConfig(64, 1, 64, 4, 4, 2), 1: FewRowsConfig(64, 1, 64, 4, 4, 2)},
-    "sm_75": {2: FewRowsConfig(32, 1, 64, 4, 2, 2), 1: FewRowsConfig(32, 1, 64, 4, 2, 2)},
-}
 
 
 @dataclass(frozen=True)
@@ -73,23 +67,21 @@ def stored(weight: Weight) -> _Stored:
     raise TypeError(f"a weight is {type(weight).__name__}; int4 weights are read as PairedInt4Weight.of(weight)")
 
 
-def few_rows_config(M: int, N: int, item_bytes: int, device: torch.device) -> FewRowsConfig:
-    """Return the configuration for M rows and N outputs, and a stored weight of 1 or 2 bytes per element."""
+def few_rows_config(M: int, N: int, step_bytes: int, device: torch.device) -> FewRowsConfig:
+    """Return the configuration for M rows, N outputs, and 1, 2 or 4 bytes that a product reads per column of x: 4 for
+    the two bfloat16 weights of SwiGLU. Measured on an H200."""
     architecture = this_machine().architecture
     if architecture is None or device.type == "cpu":
         return _INTERPRETED
-    item_bytes = min(item_bytes, 2)
-    known = family(architecture)
-    if M > SLICED:
-        return WIDE.get(known, WIDE["sm_90" if known == "sm_100" else "sm_80"])[item_bytes]
+    sms, small = multiprocessors(device.index), family(architecture) == "sm_75"
+    if M > SLICED or M > SLICED // 2 and step_bytes > 1 and N >= 60 * sms:
+        stages = 2 if small else 5 if N <= 64 * sms and step_bytes > 1 else 3
+        return FewRowsConfig(32 if small else 64, 1, 64 if small else 128, 4, stages, 1 if step_bytes > 1 else 2)
     # Enough warps for an SM's loads: tiles of 32 outputs with two warps where there are many, and otherwise more warps
     # per tile, and smaller tiles.
-    per_sm = N / 32 / multiprocessors(device.index)
-    block_n, warps = (32, 2) if per_sm >= 3 else (32, 4) if per_sm >= 1.5 and item_bytes == 1 else (16, 4)
-    block_k = 64 if item_bytes == 2 and block_n * warps == 64 else 128
-    if known == "sm_75":
-        return FewRowsConfig(block_n, warps, 32, warps, 2, 1)
-    return FewRowsConfig(block_n, warps, block_k, warps, 3, 1)
+    block_n, warps = (32, 2) if N >= 96 * sms else (32, 4) if N >= 48 * sms and step_bytes == 1 else (16, 4)
+    block_k = 32 if small else 64 if step_bytes == 4 or step_bytes == 2 and block_n * warps == 64 else 128
+    return FewRowsConfig(block_n, warps, block_k, warps, 2 if small else 3, 1)
 
 
 def few_rows(
@@ -153,10 +145,10 @@ class FewRowsLaunch:
         device: torch.device, norm: bool, residual: bool, swiglu: bool, config: FewRowsConfig | None,
         parts: int | None, dependent: bool,
     ) -> None:  # fmt: skip
-        item = 1 if format == INT4 else stored_as.itemsize
+        item = stored_as.itemsize
         architecture = this_machine().architecture
-        config = config or few_rows_config(M, N, item, device)
-        block_k = group or config.BLOCK_K
+        config = config or few_rows_config(M, N, item * (2 if swiglu else 1), device)
+        block_k = min(group or config.BLOCK_K, config.BLOCK_K)
         tiles, blocks = -(-N // config.BLOCK_N), -(-row // (config.SLICES * block_k))
         if parts is None:
             slots = config.programs * (1 if device.type == "cpu" else multiprocessors(device.index))
@@ -164,10 +156,10 @@ class FewRowsLaunch:
         self.parts, self.tiles = max(1, min(parts, blocks, MOST_PARTS)), tiles
         self.shape, self.device = (M, N), device
         block_m = max(8, 1 << (M - 1).bit_length())
-        each = (2 if swiglu else 1) * config.BLOCK_N * block_m + block_m
+        each = (2 if swiglu else 1) * config.BLOCK_N * block_m
         self.workspace = self.parts * tiles * each if self.parts > 1 else 0
         constants = {
-            "FORMAT": format, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
+            "FORMAT": format, "GROUP": group, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
             "BLOCK_N": config.BLOCK_N, "SLICES": config.SLICES, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
             "DEPENDENT": dependent, "AHEAD": 0, "EVEN": row % (config.SLICES * block_k) == 0 and K == row * (2 if format == INT4 else 1), "PTX": architecture is not None and architecture.startswith("sm_"),
         }  # fmt: skip

@@ -114,17 +114,27 @@ def across(v, SLICES: tl.constexpr):
 
 @triton.jit
 def load_x(x_ptr, norm_ptr, m, k, M, K, NORM: tl.constexpr, SLICES: tl.constexpr, EVEN: tl.constexpr):
-    """Return slices (k, m) of xᵀ, times the norm's weight, and each slice's sums of squares of x."""
+    """Return slices (k, m) of xᵀ, times the norm's weight."""
     inside = across(m, SLICES) < M
     if not EVEN:
         inside = inside & (down(k, SLICES) < K)
     x = tl.load(x_ptr + across(m, SLICES) * K + down(k, SLICES), mask=inside, other=0.0)
     if NORM:
-        wide = x.to(tl.float32)
-        weight = tl.load(norm_ptr + (k if EVEN else k % K))
-        return x * down(weight, SLICES), tl.sum(wide * wide, axis=len(x.shape) - 2)
-    else:
-        return x, 0.0
+        x = x * down(tl.load(norm_ptr + (k if EVEN else k % K)), SLICES)
+    return x
+
+
+@triton.jit
+def sums_of_squares(x_ptr, m, M, K):
+    """Return each row's sum of squares. Programs compute it again, but from L2, and after their last load of W: sums
+    inside the loop over K would cross the threads in every step."""
+    BLOCK: tl.constexpr = 8192 // m.shape[0]
+    squares = tl.zeros((m.shape[0], BLOCK), tl.float32)
+    for start in range(0, K, BLOCK):
+        k = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
+        squares += x.to(tl.float32) * x.to(tl.float32)
+    return tl.sum(squares, axis=1)
 
 
 @triton.jit
@@ -141,8 +151,8 @@ def add_int4(acc, numbers, x, word, SLICES: tl.constexpr):
 
 
 @triton.jit
-def add_block(acc, x, x_high, w_ptr, scale_ptr, n, slices, N, row, FORMAT: tl.constexpr, SLICES: tl.constexpr,
-              BLOCK_K: tl.constexpr, EVEN: tl.constexpr, PTX: tl.constexpr):  # fmt: skip
+def add_block(acc, x, x_high, w_ptr, scale_ptr, n, slices, N, row, FORMAT: tl.constexpr, GROUP: tl.constexpr,
+              SLICES: tl.constexpr, BLOCK_K: tl.constexpr, EVEN: tl.constexpr, PTX: tl.constexpr):  # fmt: skip
     """Return acc, (n, m) per slice, plus the products of slices of BLOCK_K columns."""
     k = slices * BLOCK_K + tl.arange(0, BLOCK_K)
     place = w_ptr + down(n, SLICES) * row + across(k, SLICES)
@@ -151,7 +161,8 @@ def add_block(acc, x, x_high, w_ptr, scale_ptr, n, slices, N, row, FORMAT: tl.co
     else:
         w = tl.load(place, mask=across(k, SLICES) < row, other=0, eviction_policy="evict_first")
     if FORMAT == _INT4:
-        group = 2 * (slices if EVEN else slices % (row // BLOCK_K))  # beyond the last, x is 0
+        pair = slices * BLOCK_K // GROUP
+        group = 2 * (pair if EVEN else pair % (row // GROUP))  # beyond the last, x is 0
         first = tl.load(scale_ptr + group * N + n)
         second = tl.load(scale_ptr + (group + 1) * N + n)
         low, high = both_codes(w, x.dtype, PTX)
@@ -163,14 +174,14 @@ def add_block(acc, x, x_high, w_ptr, scale_ptr, n, slices, N, row, FORMAT: tl.co
 
 
 @triton.jit
-def finish(acc, acc_up, squares, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
+def finish(acc, acc_up, x_ptr, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
            FORMAT: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr):  # fmt: skip
     if FORMAT != _DENSE and FORMAT != _INT4:
         acc *= tl.load(scale_ptr + n, mask=n < N, other=0.0)[:, None]
         if SWIGLU:
             acc_up *= tl.load(up_scale_ptr + n, mask=n < N, other=0.0)[:, None]
     if NORM:
-        factor = tl.rsqrt(squares / K + eps)[None, :]
+        factor = tl.rsqrt(sums_of_squares(x_ptr, m, M, K) / K + eps)[None, :]
         acc *= factor
         acc_up *= factor
     if SWIGLU:
@@ -186,18 +197,17 @@ def finish(acc, acc_up, squares, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n
 def few_rows_kernel(
     x_ptr, w_ptr, scale_ptr, up_ptr, up_scale_ptr, norm_ptr, residual_ptr, y_ptr, part_ptr, count_ptr,
     M, N, K, row, blocks, parts, eps,
-    FORMAT: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr,
+    FORMAT: tl.constexpr, GROUP: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICES: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT: tl.constexpr,
     DEPENDENT: tl.constexpr, AHEAD: tl.constexpr, EVEN: tl.constexpr, PTX: tl.constexpr,
 ):  # fmt: skip
     """Program parts · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads
-    SLICES · BLOCK_K columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles and parts rows of squares per
-    tile; count: one number per tile, 0 before and after a launch. DEPENDENT: see compile/dependent_launch.py; the
-    program asks L2 for AHEAD bytes of each of its rows of w and up before it waits, since no kernel writes them."""
+    SLICES · BLOCK_K columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles per tile; count:
+    one number per tile, 0 before and after a launch. DEPENDENT: see compile/dependent_launch.py; the program asks L2
+    for AHEAD bytes of each of its rows of w and up before it waits, since no kernel writes them."""
     tile, part = tl.program_id(0) // parts, tl.program_id(0) % parts
     n, m = tile * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_M)
     if DEPENDENT:
-        tl.extra.cuda.gdc_launch_dependents()
         if AHEAD > 0:
             first = blocks * part // parts * SLICES * BLOCK_K
             prefetch(w_ptr + first, tile, N, row, BLOCK_N, AHEAD)
@@ -206,57 +216,53 @@ def few_rows_kernel(
         tl.extra.cuda.gdc_wait()
     acc = tl.zeros((BLOCK_N, BLOCK_M) if SLICES == 1 else (SLICES, BLOCK_N, BLOCK_M), tl.float32)
     acc_up = acc
-    squares = tl.zeros((BLOCK_M,) if SLICES == 1 else (SLICES, BLOCK_M), tl.float32)
     inner_n = n % N  # rows beyond the last are computed again, and not stored
-    PER_BYTE: tl.constexpr = 2 if FORMAT == _INT4 else 1  # groups that share their bytes
     for block in range(blocks * part // parts, blocks * (part + 1) // parts):
         slices = block
         if SLICES > 1:
             slices = block * SLICES + tl.arange(0, SLICES)[:, None]
-        k = slices * (PER_BYTE * BLOCK_K) + tl.arange(0, BLOCK_K)
+        first = slices * BLOCK_K
         x_high = 0
         if FORMAT == _INT4:
-            x_high, more = load_x(x_ptr, norm_ptr, m, k + BLOCK_K, M, K, NORM, SLICES, EVEN)
-            squares += more
-        x, more = load_x(x_ptr, norm_ptr, m, k, M, K, NORM, SLICES, EVEN)
-        squares += more
+            first += first // GROUP * GROUP  # two groups share their bytes
+            second = first + GROUP + tl.arange(0, BLOCK_K)
+            x_high = load_x(x_ptr, norm_ptr, m, second, M, K, NORM, SLICES, EVEN)
+        k = first + tl.arange(0, BLOCK_K)
+        x = load_x(x_ptr, norm_ptr, m, k, M, K, NORM, SLICES, EVEN)
         acc = add_block(
-            acc, x, x_high, w_ptr, scale_ptr, inner_n, slices, N, row, FORMAT, SLICES, BLOCK_K, EVEN, PTX
+            acc, x, x_high, w_ptr, scale_ptr, inner_n, slices, N, row, FORMAT, GROUP, SLICES, BLOCK_K, EVEN, PTX
         )
         if SWIGLU:
             acc_up = add_block(
-                acc_up, x, x_high, up_ptr, up_scale_ptr, inner_n, slices, N, row, FORMAT, SLICES, BLOCK_K, EVEN, PTX
+                acc_up, x, x_high, up_ptr, up_scale_ptr, inner_n, slices, N, row, FORMAT, GROUP, SLICES, BLOCK_K, EVEN, PTX
             )
     if SLICES > 1:
-        acc, acc_up, squares = tl.sum(acc, axis=0), tl.sum(acc_up, axis=0), tl.sum(squares, axis=0)
+        acc, acc_up = tl.sum(acc, axis=0), tl.sum(acc_up, axis=0)
+    if DEPENDENT:  # programs that start before the last loads crowd some SMs, and leave others idle afterwards
+        tl.extra.cuda.gdc_launch_dependents()
     if not SPLIT:
-        finish(acc, acc_up, squares, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
+        finish(acc, acc_up, x_ptr, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
                FORMAT, NORM, RESIDUAL, SWIGLU)  # fmt: skip
     else:
         SIZE: tl.constexpr = BLOCK_N * BLOCK_M
-        each: tl.constexpr = (2 if SWIGLU else 1) * SIZE + BLOCK_M
+        each: tl.constexpr = (2 if SWIGLU else 1) * SIZE
         inner = tl.arange(0, BLOCK_N)[:, None] * BLOCK_M + m[None, :]
         mine = part_ptr + (tile * parts + part) * each
         tl.store(mine + inner, acc)
         if SWIGLU:
             tl.store(mine + SIZE + inner, acc_up)
-        if NORM:
-            tl.store(mine + each - BLOCK_M + m, squares)
         tl.debug_barrier()  # all threads have stored their part before one of them counts it
         arrived = tl.atomic_add(count_ptr + tile, 1, sem="acq_rel")
         if arrived == parts - 1:
             acc = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
             acc_up = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
-            squares = tl.zeros((BLOCK_M,), tl.float32)
             for other in range(parts):
                 its = part_ptr + (tile * parts + other) * each
                 acc += tl.load(its + inner, cache_modifier=".cg")
                 if SWIGLU:
                     acc_up += tl.load(its + SIZE + inner, cache_modifier=".cg")
-                if NORM:
-                    squares += tl.load(its + each - BLOCK_M + m, cache_modifier=".cg")
             tl.store(count_ptr + tile, 0)
-            finish(acc, acc_up, squares, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
+            finish(acc, acc_up, x_ptr, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
                    FORMAT, NORM, RESIDUAL, SWIGLU)  # fmt: skip
 
 
