@@ -67,20 +67,20 @@ def stored(weight: Weight) -> _Stored:
     raise TypeError(f"a weight is {type(weight).__name__}; int4 weights are read as PairedInt4Weight.of(weight)")
 
 
-def few_rows_config(M: int, N: int, step_bytes: int, device: torch.device) -> FewRowsConfig:
-    """Return the configuration for M rows, N outputs, and 1, 2 or 4 bytes that a product reads per column of x: 4 for
-    the two bfloat16 weights of SwiGLU. Measured on an H200."""
+def few_rows_config(M: int, N: int, column_bytes: float, device: torch.device) -> FewRowsConfig:
+    """Return the configuration for M rows and N outputs. column_bytes: what each output reads per column of x, 0.5 for
+    int4 up to 4 for SwiGLU's two bfloat16 weights. Measured on an H200."""
     architecture = this_machine().architecture
     if architecture is None or device.type == "cpu":
         return _INTERPRETED
-    sms, small = multiprocessors(device.index), family(architecture) == "sm_75"
-    if M > SLICED or M > SLICED // 2 and step_bytes > 1 and N >= 60 * sms:
-        stages = 2 if small else 5 if N <= 64 * sms and step_bytes > 1 else 3
-        return FewRowsConfig(32 if small else 64, 1, 64 if small else 128, 4, stages, 1 if step_bytes > 1 else 2)
-    # Enough warps for an SM's loads: tiles of 32 outputs with two warps where there are many, and otherwise more warps
-    # per tile, and smaller tiles.
-    block_n, warps = (32, 2) if N >= 96 * sms else (32, 4) if N >= 48 * sms and step_bytes == 1 else (16, 4)
-    block_k = 32 if small else 64 if step_bytes == 4 or step_bytes == 2 and block_n * warps == 64 else 128
+    sms, small, dense = multiprocessors(device.index), family(architecture) == "sm_75", column_bytes >= 2
+    if M > SLICED or M > SLICED // 2 and dense and N >= 40 * sms:
+        stages = 2 if small else 5 if dense and N <= 64 * sms else 3
+        return FewRowsConfig(32 if small else 64, 1, 64 if small else 128, 4, stages, 1 if dense else 2)
+    # Enough warps for an SM's loads: two per tile of 32 outputs where there are many tiles, otherwise more warps per
+    # tile, and then smaller tiles.
+    block_n, warps = (32, 2) if N >= 96 * sms else (32, 4) if N >= 48 * column_bytes * sms else (16, 4)
+    block_k = 32 if small else 64 if dense and (column_bytes > 2 or block_n * warps == 64) else 128
     return FewRowsConfig(block_n, warps, block_k, warps, 2 if small else 3, 1)
 
 
@@ -147,7 +147,8 @@ class FewRowsLaunch:
     ) -> None:  # fmt: skip
         item = stored_as.itemsize
         architecture = this_machine().architecture
-        config = config or few_rows_config(M, N, item * (2 if swiglu else 1), device)
+        column_bytes = (0.5 if format == INT4 else item) * (2 if swiglu else 1)
+        config = config or few_rows_config(M, N, column_bytes, device)
         block_k = min(group or config.BLOCK_K, config.BLOCK_K)
         tiles, blocks = -(-N // config.BLOCK_N), -(-row // (config.SLICES * block_k))
         if parts is None:
