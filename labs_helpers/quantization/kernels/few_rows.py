@@ -16,11 +16,11 @@ from labs_helpers.compile.dependent_launch import dependent_options
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.kernels import MOST_ROWS
-from labs_helpers.quantization.kernels.few_rows_kernel import DENSE, FP8, INT4, INT8, few_rows_kernel
+from labs_helpers.quantization.kernels.codes import DENSE, FP8, INT4, INT8
+from labs_helpers.quantization.kernels.few_rows_kernel import few_rows_kernel
 from labs_helpers.quantization.weights import Fp8Weight, Int8Weight, PairedInt4Weight
 
 MOST_PARTS = 16
-FETCHED = 16 * 2**20  # bytes of the weights that all programs together fetch ahead, a third of an H200's L2
 Weight = Tensor | Int8Weight | Fp8Weight | PairedInt4Weight
 
 
@@ -145,9 +145,7 @@ class FewRowsLaunch:
         device: torch.device, norm: bool, residual: bool, swiglu: bool, config: FewRowsConfig | None,
         parts: int | None, dependent: bool,
     ) -> None:  # fmt: skip
-        item = stored_as.itemsize
-        architecture = this_machine().architecture
-        column_bytes = (0.5 if format == INT4 else item) * (2 if swiglu else 1)
+        column_bytes = row * stored_as.itemsize / K * (2 if swiglu else 1)
         config = config or few_rows_config(M, N, column_bytes, device)
         block_k = min(group or config.BLOCK_K, config.BLOCK_K)
         tiles, blocks = -(-N // config.BLOCK_N), -(-row // (config.SLICES * block_k))
@@ -159,16 +157,12 @@ class FewRowsLaunch:
         block_m = max(8, 1 << (M - 1).bit_length())
         each = (2 if swiglu else 1) * config.BLOCK_N * block_m
         self.workspace = self.parts * tiles * each if self.parts > 1 else 0
+        even = row % (config.SLICES * block_k) == 0 and K == row * (2 if format == INT4 else 1)  # no odd last group
         constants = {
             "FORMAT": format, "GROUP": group, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
             "BLOCK_N": config.BLOCK_N, "SLICES": config.SLICES, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
-            "DEPENDENT": dependent, "AHEAD": 0, "EVEN": row % (config.SLICES * block_k) == 0 and K == row * (2 if format == INT4 else 1), "PTX": architecture is not None and architecture.startswith("sm_"),
+            "DEPENDENT": dependent, "EVEN": even, "PTX": (this_machine().architecture or "").startswith("sm_"),
         }  # fmt: skip
-        if dependent and row * stored_as.itemsize % 16 == 0:
-            all_rows, pieces = N * self.parts * (2 if swiglu else 1), max(1, 128 // config.BLOCK_N)
-            of_a_row = min(blocks // self.parts * config.SLICES * block_k, row) * stored_as.itemsize
-            ahead = min(FETCHED // all_rows, of_a_row)
-            constants["AHEAD"] = ahead // pieces // 16 * 16 * pieces
         options = {"num_warps": config.num_warps, "num_stages": config.num_stages} | dependent_options(dependent)
         self.numbers, self.constants, self.options = (M, N, K, row, blocks, self.parts), constants, options
         self.launches: dict[float, TensorLaunch] = {}

@@ -12,82 +12,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-DENSE, INT8, INT4, FP8 = 0, 1, 2, 3  # the formats of a weight; a kernel reads the copies below
+from labs_helpers.quantization.kernels.codes import DENSE, FP8, INT4, both_codes, float8_numbers, offset
+
 _DENSE, _INT4, _FP8 = tl.constexpr(DENSE), tl.constexpr(INT4), tl.constexpr(FP8)
-
-
-@triton.jit
-def whole_numbers(codes, dtype: tl.constexpr):
-    """Return codes from 0 to 15 plus `offset(dtype)`: set below the implicit bit of a number with units of 1 they need
-    no conversion instruction."""
-    if dtype == tl.bfloat16:
-        return (codes.to(tl.int16) | 0x4300).to(tl.bfloat16, bitcast=True)
-    elif dtype == tl.float16:
-        return (codes.to(tl.int16) | 0x6400).to(tl.float16, bitcast=True)
-    else:
-        return codes.to(dtype)
-
-
-@triton.jit
-def both_codes(pairs, dtype: tl.constexpr, PTX: tl.constexpr):
-    """Return `whole_numbers` of the lower and of the upper four bits of bytes.
-
-    Four bytes at a time in PTX: eight instructions for eight codes, where byte arithmetic takes three times as many.
-    """
-    if PTX and dtype == tl.bfloat16:
-        return tl.inline_asm_elementwise(
-            """{
-            .reg .b32 a, b, c, d;
-            prmt.b32 a, $4, 0, 0x4140;
-            prmt.b32 b, $4, 0, 0x4342;
-            lop3.b32 $0, a, 0x000f000f, 0x43004300, 0xea;
-            lop3.b32 $1, b, 0x000f000f, 0x43004300, 0xea;
-            shr.u32 c, a, 4;
-            shr.u32 d, b, 4;
-            lop3.b32 $2, c, 0x000f000f, 0x43004300, 0xea;
-            lop3.b32 $3, d, 0x000f000f, 0x43004300, 0xea;
-            }""",
-            "=r,=r,=r,=r,r",
-            [pairs],
-            dtype=(tl.bfloat16, tl.bfloat16),
-            is_pure=True,
-            pack=4,
-        )
-    else:
-        return whole_numbers(pairs & 15, dtype), whole_numbers(pairs >> 4, dtype)
-
-
-@triton.jit
-def offset(dtype: tl.constexpr):
-    return 128.0 if dtype == tl.bfloat16 else (1024.0 if dtype == tl.float16 else 0.0)
-
-
-@triton.jit
-def float8_numbers(codes, dtype: tl.constexpr, PTX: tl.constexpr):
-    """Return the values of e4m3 codes in bytes. For bfloat16: the bits one place further in, times the difference of
-    the exponents' biases, 2¹²⁰, because the GPU converts float8 to float16 alone. The code of NaN becomes 480."""
-    if PTX and dtype == tl.bfloat16:
-        shifted = tl.inline_asm_elementwise(
-            """{
-            .reg .b32 a, b, c, d;
-            prmt.b32 a, $2, 0, 0x1404;
-            prmt.b32 b, $2, 0, 0x3424;
-            shr.u32 c, a, 4;
-            shr.u32 d, b, 4;
-            lop3.b32 c, c, 0x07f007f0, 0, 0xc0;
-            lop3.b32 d, d, 0x07f007f0, 0, 0xc0;
-            lop3.b32 $0, a, 0x80008000, c, 0xea;
-            lop3.b32 $1, b, 0x80008000, d, 0xea;
-            }""",
-            "=r,=r,r",
-            [codes],
-            dtype=tl.bfloat16,
-            is_pure=True,
-            pack=4,
-        )
-        return shifted * (2.0**120)
-    else:
-        return codes.to(tl.float8e4nv, bitcast=True).to(dtype)
 
 
 @triton.jit
@@ -199,20 +126,15 @@ def few_rows_kernel(
     M, N, K, row, blocks, parts, eps,
     FORMAT: tl.constexpr, GROUP: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICES: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT: tl.constexpr,
-    DEPENDENT: tl.constexpr, AHEAD: tl.constexpr, EVEN: tl.constexpr, PTX: tl.constexpr,
+    DEPENDENT: tl.constexpr, EVEN: tl.constexpr, PTX: tl.constexpr,
 ):  # fmt: skip
     """Program parts · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads
     SLICES · BLOCK_K columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles per tile; count:
-    one number per tile, 0 before and after a launch. DEPENDENT: see compile/dependent_launch.py; the program asks L2
-    for AHEAD bytes of each of its rows of w and up before it waits, since no kernel writes them."""
+    one number per tile, 0 before and after a launch. DEPENDENT: see compile/dependent_launch.py. EVEN: blocks end with
+    K. PTX: the GPU is NVIDIA's."""
     tile, part = tl.program_id(0) // parts, tl.program_id(0) % parts
     n, m = tile * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_M)
     if DEPENDENT:
-        if AHEAD > 0:
-            first = blocks * part // parts * SLICES * BLOCK_K
-            prefetch(w_ptr + first, tile, N, row, BLOCK_N, AHEAD)
-            if SWIGLU:
-                prefetch(up_ptr + first, tile, N, row, BLOCK_N, AHEAD)
         tl.extra.cuda.gdc_wait()
     acc = tl.zeros((BLOCK_N, BLOCK_M) if SLICES == 1 else (SLICES, BLOCK_N, BLOCK_M), tl.float32)
     acc_up = acc
@@ -229,13 +151,11 @@ def few_rows_kernel(
             x_high = load_x(x_ptr, norm_ptr, m, second, M, K, NORM, SLICES, EVEN)
         k = first + tl.arange(0, BLOCK_K)
         x = load_x(x_ptr, norm_ptr, m, k, M, K, NORM, SLICES, EVEN)
-        acc = add_block(
-            acc, x, x_high, w_ptr, scale_ptr, inner_n, slices, N, row, FORMAT, GROUP, SLICES, BLOCK_K, EVEN, PTX
-        )
+        acc = add_block(acc, x, x_high, w_ptr, scale_ptr, inner_n, slices, N, row,
+                        FORMAT, GROUP, SLICES, BLOCK_K, EVEN, PTX)  # fmt: skip
         if SWIGLU:
-            acc_up = add_block(
-                acc_up, x, x_high, up_ptr, up_scale_ptr, inner_n, slices, N, row, FORMAT, GROUP, SLICES, BLOCK_K, EVEN, PTX
-            )
+            acc_up = add_block(acc_up, x, x_high, up_ptr, up_scale_ptr, inner_n, slices, N, row,
+                               FORMAT, GROUP, SLICES, BLOCK_K, EVEN, PTX)  # fmt: skip
     if SLICES > 1:
         acc, acc_up = tl.sum(acc, axis=0), tl.sum(acc_up, axis=0)
     if DEPENDENT:  # programs that start before the last loads crowd some SMs, and leave others idle afterwards
@@ -264,23 +184,3 @@ def few_rows_kernel(
             tl.store(count_ptr + tile, 0)
             finish(acc, acc_up, x_ptr, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
                    FORMAT, NORM, RESIDUAL, SWIGLU)  # fmt: skip
-
-
-@triton.jit
-def prefetch(w_ptr, tile, N, row, BLOCK_N: tl.constexpr, AHEAD: tl.constexpr):
-    """Ask L2 for AHEAD bytes from w_ptr on, in each of this tile's rows (sm_90).
-
-    Each of 128 threads asks for another piece, a multiple of 16 bytes; with fewer pieces, threads would repeat them.
-    """
-    PIECES: tl.constexpr = 128 // BLOCK_N if BLOCK_N < 128 else 1
-    size: tl.constexpr = AHEAD // PIECES
-    piece = tl.arange(0, BLOCK_N * PIECES)
-    start = w_ptr + ((tile * BLOCK_N + piece // PIECES) % N).to(tl.int64) * row
-    tl.inline_asm_elementwise(
-        "cp.async.bulk.prefetch.L2.global [$1], $2; mov.u32 $0, 0;",
-        "=r,l,r",
-        [start.to(tl.int64) + piece % PIECES * size, tl.full((BLOCK_N * PIECES,), size, tl.int32)],
-        dtype=tl.int32,
-        is_pure=False,
-        pack=1,
-    )
