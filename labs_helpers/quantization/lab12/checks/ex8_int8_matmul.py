@@ -5,7 +5,7 @@ import torch
 from labs_helpers.course.exercise import exercise
 from labs_helpers.quantization.lab12 import exercises
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
-from labs_helpers.quantization.lab12.checks.w8a8_mistakes import MISTAKES
+from labs_helpers.quantization.lab12.checks.w8a8_mistakes import MISTAKES, PLACES
 from labs_helpers.quantization.lab12.drawn import drawn, whole, without_ties
 
 
@@ -15,15 +15,17 @@ def int8_matmul(student):
     tokens[3] = -tokens[3].abs() - 0.1
     padded = drawn(3, 8, seed=5)
     padded[1] = 0.0
-    large = 40 * torch.ones(2, 2048) + drawn(2, 2048, seed=6)
+    large, signs = 40 + drawn(2, 4096, seed=6), torch.ones(4096, dtype=torch.int8)
+    signs[2048:] = -1  # the sums grow beyond 2²⁵ and nearly cancel, so each of their roundings shows
     cases = (
         ("6 tokens of different sizes, 9×40 weight", without_ties(tokens), *_weight(9, 40)),
         ("8 tokens, 8×8 weight", without_ties(drawn(8, 8, seed=1)), *_weight(8, 8)),
         ("5 float16 tokens, 7×96 weight", without_ties((0.01 * drawn(5, 96, seed=2)).half()), *_weight(7, 96)),
         ("a token of zeros", without_ties(padded), *_weight(4, 8)),
-        ("K = 2,048, sums beyond 2²⁴", without_ties(large), whole(120, 127, 3, 2048), torch.tensor([0.1, 1.0, 3.0])),
+        ("K = 4,096, sums beyond 2²⁴", without_ties(large), signs * whole(120, 127, 3, 4096), torch.tensor([0.1, 1.0, 3.0])),
     )
-    yield from tensor_cases(student, cases, exercises.int8_matmul, MISTAKES, ("y",), forms=_forms, errors=ERRORS)
+    settings = {"places": PLACES, "forms": _forms, "errors": ERRORS}
+    yield from tensor_cases(student, cases, exercises.int8_matmul, MISTAKES, ("y",), **settings)
 
 
 ERRORS = (

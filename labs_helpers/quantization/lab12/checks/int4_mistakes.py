@@ -81,6 +81,7 @@ MISTAKES = [
     ("only the lower half gets the zero point before packing", _with(code=lambda a, b, zero: (a + zero, b & 15))),
     ("only the upper half gets the zero point before packing", _with(code=lambda a, b, zero: (a & 15, b + zero))),
     ("the zero point is always 8; use the argument", lambda x, zero, unpack: made(x, 8, unpack)),
+    ("the zero point is always 8; use the argument", lambda x, zero, unpack: made(x, 8 if unpack else zero, unpack)),
     (
         "the byte is shifted as a signed number, so the sign fills the upper half's high bits: shift a uint8, "
         "or mask with 15",

@@ -26,12 +26,11 @@ def multiplied(
     rounding: Callable = torch.round,
     sums: Callable = exact,
     rescaled: Callable = lambda sums, of_token, scale: sums * of_token * scale,
-    of_zeros: float = 1.0,
 ) -> torch.Tensor:
     """Return the right answer; other settings than the defaults make mistakes."""
     of_token = largest(x) / levels
-    of_token = torch.where(of_token != 0, of_token, of_zeros)
-    steps = rounding(divided(x, of_token)).nan_to_num() if of_zeros else rounding(divided(x, of_token))
+    of_token = torch.where(of_token != 0, of_token, 1.0)
+    steps = rounding(divided(x, of_token))
     return rescaled(sums(steps, q), of_token, scale).float()
 
 
@@ -79,5 +78,10 @@ MISTAKES = [
     ("the sums are int16 and wrap around; convert both factors to int32 first",
      _with(sums=lambda a, q: exact(a, q).to(torch.int32).to(torch.int16).float())),
     ("the sums are float16, which is not exact beyond 2,048", _with(sums=lambda a, q: (a.half() @ q.half().T).float())),
-    ("a token of zeros has the scale 0, and 0 / 0 is not a number", _with(of_zeros=0.0)),
+    ("the sums are float32, which is not exact beyond 2²⁴; multiply int32",
+     _with(sums=lambda a, q: a.float() @ q.float().T)),
+]  # fmt: skip
+PLACES = [
+    ("only tokens of zeros are wrong: largest / 127 is 0 there, and 0 / 0 is not a number; give them the scale 1",
+     lambda x, q, scale: of_tokens(x) == 0),
 ]  # fmt: skip
