@@ -58,7 +58,10 @@ def output_causes(q, k, k_scale, v, v_scale, block) -> Candidates:
         _attend(scores(k * k_scale[:, torch.arange(L) % block, None]), v * v_scale[:, torch.arange(L) % block, None]),
     )
     yield "every head gets head 0's scales", _attend(scores(k * k_scale[:1, :, None]), v * v_scale[:1, :, None])
-    yield "every head reads head 0's cache", _attend(scores(keys[:1].expand_as(keys)), values[:1].expand_as(values))
+    yield (
+        "every head reads head 0's keys and values",
+        _attend(scores(k[:1] * k_scale[..., None]), v[:1] * v_scale[..., None]),
+    )
     yield "the scores are not divided by √D", _attend(scores(keys, root=1), values)
     yield "the scores are divided by D, not by √D", _attend(scores(keys, root=D), values)
     yield "the scores are multiplied by √D; divide", _attend(scores(keys, root=D**-0.5), values)

@@ -42,7 +42,7 @@ def speed_up(student):
         return gain, crossover
 
     parts = (
-        Part(itemgetter(0), speed_ups, _told_gain, lambda a, b: isclose(a, b, rel_tol=1e-6)),
+        Part(itemgetter(0), speed_ups, _told_gain, lambda a, b: a is not None and isclose(a, b, rel_tol=1e-6)),
         Part(itemgetter(1), crossovers, _told_crossover),
     )
     yield from judge_parts(student, numbers, [_case(*case) for case in CASES], parts, advice=ADVICE)

@@ -24,7 +24,7 @@ def int8_cache_attention(student):
     cases = (
         ("3 heads, 40 positions, D = 32", *_cache(3, 40, 32)),
         ("2 heads, 64 positions, D = 16, in blocks of 16", *_cache(2, 64, 16, seed=4), {"BLOCK": 16}),
-        ("1 head, 1 position", *_cache(1, 1, 16, seed=8)),
+        ("1 head, 1 position, a score of −319", *_cache(1, 1, 16, seed=9, size=150.0)),
         ("2 heads, 3 positions, scores near 0", *_cache(2, 3, 16, seed=20, size=0.1)),
         ("2 heads, 50 positions, scores between −300 and 300", *_cache(2, 50, 32, seed=12, size=40.0)),
         ("float16, 4 heads, 129 positions, D = 64", *_cache(4, 129, 64, seed=16, dtype=half)),

@@ -87,8 +87,9 @@ def crossovers(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, int
     yield "a multiplication and an addition are two FLOPs", crossing(*given, flops=1.0)
     yield "half a row does not exist: round up, since below it the times differ", crossing(*given, rounding=math.floor)
     yield "half a row does not exist: round up, since below it the times differ", crossing(*given, rounding=round)
-    yield "a whole quotient needs no further row: round up with math.ceil", crossing(
-        *given, rounding=lambda m: math.floor(m) + 1
+    yield (
+        "a whole quotient needs no further row: round up with math.ceil",
+        crossing(*given, rounding=lambda m: math.floor(m) + 1),
     )
     yield (
         "if the bytes per row take longer than its FLOPs, the times are never equal: None",

@@ -45,9 +45,9 @@ def tensor_cases(
 
     names: of the parts of the answer, one of which is not in a tuple. mistakes: pairs of a sentence and a function of
     the arguments that makes the mistake. places: pairs of a sentence and a function of the arguments that returns a
-    mask of rows, (N, 1), or of columns, (1, K); the sentence is named if all wrong elements are there. error: the largest relative error.
-    forms(part, found, expected): the cause of a tensor with a wrong shape or dtype. call: the student's function with a
-    comparable result. A second call must return new tensors.
+    mask of rows, (N, 1), or of columns, (1, K); the sentence is named if all wrong elements are there. error: the
+    largest relative error. forms(part, found, expected): the cause of a tensor with a wrong shape or dtype. call: the
+    student's function with a comparable result. A second call must return new tensors.
     """
     comparison = Comparison("{0}", bound=relative(error), slack=1e-5, advice=advice)
     for number, (case, *arguments) in enumerate(cases):

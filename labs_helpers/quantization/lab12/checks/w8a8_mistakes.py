@@ -38,6 +38,10 @@ def _with(**settings) -> Callable:
     return lambda x, q, scale: multiplied(x.float(), q, scale, **settings)
 
 
+def _highest(x: torch.Tensor) -> torch.Tensor:
+    return x.amax(dim=1, keepdim=True)
+
+
 def _wrapped(a: torch.Tensor) -> torch.Tensor:
     return a.nan_to_num().to(torch.int32).to(torch.int8)
 
@@ -59,8 +63,11 @@ MISTAKES = [
      _with(rescaled=lambda s, t, c: s.half() * t.half() * c.half())),
     ("one scale serves all tokens; a token of small numbers then loses its digits",
      _with(largest=lambda x: x.abs().amax().expand(len(x), 1))),
-    ("the largest number of a token is taken instead of its largest absolute value",
-     _with(largest=lambda x: x.amax(dim=1, keepdim=True))),
+    *(("the largest number of a token is taken instead of its largest absolute value", _with(largest=one, sums=sums))
+      for one in (_highest, lambda x: _highest(x).clamp(min=0))
+      for sums in (exact, lambda a, q: exact(_wrapped(a), q))),
+    ("x is divided in its own dtype, float16, which rounds the scale and the quotients; convert x to float32 first",
+     multiplied),
     ("the token's scale is its largest |x| / 128; int8 ends at 127", _with(levels=128)),
     ("the token's scale is its largest |x| / 128; int8 ends at 127",
      _with(levels=128, sums=lambda a, q: exact(_wrapped(a), q))),

@@ -25,7 +25,7 @@ W8A16 = [
      "only the last step counts"),
     ("int8_linear", "absolute", [("q.to(x.dtype)", "tl.abs(q).to(x.dtype)")], "sign of the weights is lost"),
     ("int8_linear", "q not transposed", [("columns[None, :] * K + k[:, None]", "columns[None, :] + k[:, None] * N")],
-     r"y\b|outside"),
+     "read as .K, N."),
     ("int8_linear", "no K mask", [("(columns[None, :] < N) & (k[:, None] < K)", "columns[None, :] < N"),
      ("(rows[:, None] < M) & (k[None, :] < K)", "rows[:, None] < M")], "outside"),
     ("int8_linear", "no store mask", [(", mask=inside", "")], "outside"),
@@ -77,6 +77,12 @@ CACHE = [
     ("int8_cache_attention", "swapped scales",
      [("tl.load(k_scale_ptr", "tl.load(temporary"), ("tl.load(v_scale_ptr", "tl.load(k_scale_ptr"),
      ("tl.load(temporary", "tl.load(v_scale_ptr")], "are exchanged"),
+    ("int8_cache_attention", "head 0", [("(head * L + j[:, None]) * D", "j[:, None] * D")], "head 0's keys and values"),
+    ("int8_cache_attention", "maximum from 0", [('-float("inf"), 0.0', "0.0, 0.0")], "a score of −"),
+    ("int8_cache_attention", "largest of each", [("tl.max(tl.max(tl.abs(v), axis=1) * v_scale)", "tl.max(tl.abs(v))"),
+     ("- 1) * v_largest", "- 1) * v_largest * v_step")], "different positions"),
+    ("int8_cache_attention", "last block", [("tl.maximum(k_step, tl.max(k_scale))", "tl.max(k_scale)"),
+     ("tl.maximum(v_step, tl.max(v_scale))", "tl.max(v_scale)")], "last block's scales"),
 ]  # fmt: skip
 BUGS = [*W8A16, *W4A16, *CACHE]
 DIFFERENT = [
