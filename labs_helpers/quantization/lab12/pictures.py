@@ -53,18 +53,26 @@ def draw_bytes(counted: Mapping[str, Mapping[str, int]]):
     return fig
 
 
-def draw_speed_ups(rows: Sequence[int], curves: Mapping[str, Sequence[float]], crossover, prediction=None):
-    """Plot predicted speed-ups over bfloat16 against the number of rows M. crossover: where the curves end at 1."""
+def draw_speed_ups(rows: Sequence[int], curves: Mapping[str, Sequence[float]], crossover, prediction, recorded):
+    """Plot predicted speed-ups over bfloat16 against the number of rows M, and the measured ones as hollow markers.
+
+    crossover: where the curves end at 1. recorded: of `measured.recorded_speed_ups`.
+    """
+    measured, note = recorded
     fig, ax = figures.new("The gain ends where FLOPs take over")
     for number, (name, gains) in enumerate(curves.items()):
-        ax.plot(rows, gains, label=name, color=color(number), marker=marker(number))
+        look = {"color": color(number), "marker": marker(number)}
+        ax.plot(rows, gains, label=name, markersize=3, **look)
+        if points := measured.get(name):
+            hollow = {"linestyle": "none", "markerfacecolor": "none", "markersize": 8, "label": "_measured"}
+            ax.plot(list(points), list(points.values()), **look, **hollow)
     if crossover is not None:
         upright(ax, crossover, f"{crossover:,} rows", top=False)
     tick_each(ax, rows, base=2, xlabel="rows of x, M")
     ax.set(ylabel="times as fast as bfloat16", ylim=(0, None))
     figures.label_lines(ax)
-    if figures.predicted(prediction):
-        upright(ax, figures.predicted(prediction), "your prediction", role="yours")
+    figures.mark_prediction(ax, prediction, 1.0)
+    figures.write_below(fig, note)
     return fig
 
 
