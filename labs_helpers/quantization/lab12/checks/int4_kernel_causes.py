@@ -109,6 +109,8 @@ def causes(run, x, packed, scale, zero, group) -> Candidates:
     )
     yield "only the lower half of each byte is used", product(x, w * even)
     yield "only the upper half of each byte is used", product(x, w * ~even)
+    same_bytes = codes[:, :block].repeat(1, K // block)
+    yield "every step reads the same bytes; add start // 2", product(x, (same_bytes - zeros) * scales)
     yield from products.loop_causes(run, x, w, 32)
     roundings = (
         ("the weight is rounded to float16 after scaling; scale the step's product in float32", product(x, w.to(half))),

@@ -97,6 +97,6 @@ MISTAKES = [
     ("the odd column is shifted by fewer than 4 bits, and runs into the even one",
      _with(joined=lambda a, b: a | b << 3)),
     ("the two codes are multiplied; shift one by 4 and combine them with |", _with(joined=lambda a, b: a * b)),
-    ("only the even columns are packed", _with(joined=lambda a, b: a)),
+    ("the odd columns do not reach the bytes; shift their codes to the left by 4", _with(joined=lambda a, b: a)),
     ("only the odd columns are packed", _with(joined=lambda a, b: b << 4)),
 ]  # fmt: skip

@@ -76,6 +76,8 @@ MISTAKES = [
     ("the token's scale is its largest |x| / 255; the positive side alone has 127 steps", _with(levels=255)),
     ("the token's scale is its largest |x| / 255; the positive side alone has 127 steps",
      _with(levels=255, sums=lambda a, q: exact(a.clamp(-128, 127), q))),
+    ("the token's scale is its largest |x| / 255; the positive side alone has 127 steps",
+     _with(levels=255, sums=lambda a, q: exact(_wrapped(a), q))),
     ("the activations are cut off, not rounded; use round()", _with(rounding=torch.trunc)),
     ("the activations are cut off, not rounded; use round()", _with(rounding=torch.floor)),
     ("the activations are not rounded: this is W8A16", _with(rounding=lambda a: a)),

@@ -18,6 +18,8 @@ W8A16 = [
      "before the scale"),
     ("int8_linear", "k does not advance", [("k = start + tl.arange(0, BLOCK_K)", "k = tl.arange(0, BLOCK_K)")],
      "same tiles"),
+    ("int8_linear", "x does not advance", [("x_ptr + rows[:, None] * K + k[None, :]",
+     "x_ptr + rows[:, None] * K + (k - start)[None, :]")], "same tile of x"),
     ("int8_linear", "in every step", [(DOT,
      DOT + "\n        acc = acc * tl.load(scale_ptr + columns, mask=columns < N, other=0.0)[None, :]"),
      ("acc * scale[None, :]", "acc")], "in every step"),
@@ -56,6 +58,7 @@ W4A16 = [
      "both products use x's even columns"),
     ("int4_linear", "halves of x", [("start + 2 * half[None, :]", "start + half[None, :]"),
      ("even_ptr + 1,", "even_ptr + BLOCK_K // 2,")], "holds two neighbors"),
+    ("int4_linear", "bytes do not advance", [("(K // 2) + start // 2 + half", "(K // 2) + half")], "same bytes"),
     ("int4_linear", "bytes per value", [("start // 2 + half", "start + half")], "outside|loaded"),
 ]  # fmt: skip
 CACHE = [
