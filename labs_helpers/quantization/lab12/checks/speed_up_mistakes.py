@@ -56,7 +56,10 @@ def speed_ups(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, floa
     yield "the two times overlap: take the larger, not their sum", gain(*given, combine=lambda a, b: a + b)
     yield "a product takes the longer of its two times, not the shorter", gain(*given, combine=min)
     yield "the FLOPs take time, too: the larger of the two", gain(*given, combine=lambda a, b: a)
-    yield "the bytes take time, too: the larger of the two", gain(*given, combine=lambda a, b: b)
+    yield (
+        "the bytes' times do not count here: take the larger of the two, with bytes/s and FLOP/s as given",
+        gain(*given, combine=lambda a, b: b),
+    )
     same_rate = "the quantized product also multiplies in bfloat16, at the same rate"
     yield same_rate, gain(*given, faster=16 / bits)
     yield same_rate, gain(*given, faster=2.0)
