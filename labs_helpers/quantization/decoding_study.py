@@ -56,7 +56,6 @@ def cases() -> dict[str, Case]:
     graph = partial(ours, operations=few_rows_operations())
     few_rows: dict[str, Made] = {
         "few_rows, eager": partial(graph, graph=False),
-        "few_rows, CUDA graph, no dependent launches": partial(ours, operations=few_rows_operations(dependent=False)),
         "few_rows, CUDA graph": graph,
         "few_rows, CUDA graph, greedy": partial(graph, how=Sampling()),
     }

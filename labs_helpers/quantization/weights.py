@@ -7,6 +7,7 @@ N: outputs; K: inputs. The scales are float32, since a rounded scale would move 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -126,6 +127,7 @@ class PairedInt4Weight:
     inputs.
     """
 
+    BY_GROUP: ClassVar = ("scale",)  # whose first dimension is not N
     packed: Tensor
     scale: Tensor
     group: int

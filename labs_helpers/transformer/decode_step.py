@@ -19,7 +19,7 @@ class DecodeStep:
 
     It joins the weights of wq, wk and wv, so that one product computes q, k and v, and makes the model's own weights
     views of the joined ones: no second copy stays. A layer that is not an nn.Linear keeps its weight in `weight`, as a
-    dataclass of tensors whose first dimension is N (a quantised weight).
+    dataclass of tensors whose first dimension is N, but for those in its `BY_GROUP` (a quantised weight).
     """
 
     def __init__(self, model: Transformer, cache: KVCache, operations: Operations) -> None:
@@ -72,12 +72,12 @@ def joined(layers: list[nn.Module]) -> Weight:
 
 
 def _joined_rows(name: str, weights: list[Any]) -> tuple[Tensor, list[Tensor]]:
-    """Return a tensor of quantised weights, joined, and the parts. One whose rows are groups of K, as the scales of a
-    reordered int4 weight, is joined along its second dimension, and the layers keep their own."""
+    """Return a tensor of quantised weights, joined, and the parts. One whose rows are groups of K, which the weight's
+    class names in `BY_GROUP`, is joined along its second dimension, and the layers keep their own."""
     tensors = [getattr(weight, name) for weight in weights]
-    if all(len(tensor) == weight.shape[0] for tensor, weight in zip(tensors, weights, strict=True)):
-        return _joined(tensors)
-    return torch.cat(tensors, 1), tensors
+    if name in getattr(weights[0], "BY_GROUP", ()):
+        return torch.cat(tensors, 1), tensors
+    return _joined(tensors)
 
 
 def _joined(tensors: list[Tensor]) -> tuple[Tensor, list[Tensor]]:

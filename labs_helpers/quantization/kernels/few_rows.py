@@ -12,7 +12,6 @@ from labs_helpers.attention.configs import family
 from labs_helpers.attention.kernels.decode import choose_splits
 from labs_helpers.attention.kernels.hopper_launch import multiprocessors
 from labs_helpers.compile.counters import counters
-from labs_helpers.compile.dependent_launch import dependent_options
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.kernels import MOST_ROWS
@@ -74,7 +73,7 @@ def few_rows_config(M: int, N: int, column_bytes: float, device: torch.device) -
     if architecture is None or device.type == "cpu":
         return _INTERPRETED
     sms, small, dense = multiprocessors(device.index), family(architecture) == "sm_75", column_bytes >= 2
-    if M > SLICED or M > SLICED // 2 and dense and N >= 40 * sms:
+    if M > SLICED or M > SLICED // 2 and dense and N >= 60 * sms:
         stages = 2 if small else 5 if dense and N <= 64 * sms else 3
         return FewRowsConfig(32 if small else 64, 1, 64 if small else 128, 4, stages, 1 if dense else 2)
     # Enough warps for an SM's loads: two per tile of 32 outputs where there are many tiles, otherwise more warps per
@@ -94,28 +93,26 @@ def few_rows(
     up: Weight | None = None,
     config: FewRowsConfig | None = None,
     parts: int | None = None,
-    dependent: bool = False,
 ) -> Tensor:
     """Return x · Wᵀ, (M, N), in x's dtype, with sums in float32.
 
     x: (M, K) with M ≤ 64, contiguous. weight: a matrix (N, K) in x's dtype, or a quantized weight. norm: the weight
     (K,) of an RMSNorm of x. residual: (M, N), added to the result. up: a second weight; the result is then
-    silu(x · Wᵀ) · (x · upᵀ), as in SwiGLU. config, parts of K: by default chosen from the sizes. dependent: the kernel
-    starts before the previous one ends, which must not write the weights; see compile/dependent_launch.py.
+    silu(x · Wᵀ) · (x · upᵀ), as in SwiGLU. config, parts of K: by default chosen from the sizes.
     Raises ValueError for operands that do not fit together, TypeError for another kind of weight.
     """
-    return _launch_for(x, weight, norm, residual, up, config, parts, dependent)(x, weight, norm, eps, residual, up)
+    return _launch_for(x, weight, norm, residual, up, config, parts)(x, weight, norm, eps, residual, up)
 
 
 def _launch_for(
     x: Tensor, weight: Weight, norm: Tensor | None, residual: Tensor | None, up: Weight | None,
-    config: FewRowsConfig | None, parts: int | None, dependent: bool,
+    config: FewRowsConfig | None, parts: int | None,
 ) -> FewRowsLaunch:  # fmt: skip
     of = stored(weight)
     _check(x, of, norm, residual, None if up is None else stored(up))
     return _launches(
         *x.shape, of.N, of.format, of.group, of.codes.shape[1], of.codes.dtype, x.dtype, x.device, norm is not None,
-        residual is not None, up is not None, config, parts, dependent,
+        residual is not None, up is not None, config, parts,
     )  # fmt: skip
 
 
@@ -143,7 +140,7 @@ class FewRowsLaunch:
     def __init__(
         self, M: int, K: int, N: int, format: int, group: int, row: int, stored_as: torch.dtype, dtype: torch.dtype,
         device: torch.device, norm: bool, residual: bool, swiglu: bool, config: FewRowsConfig | None,
-        parts: int | None, dependent: bool,
+        parts: int | None,
     ) -> None:  # fmt: skip
         column_bytes = row * stored_as.itemsize / K * (2 if swiglu else 1)
         config = config or few_rows_config(M, N, column_bytes, device)
@@ -161,9 +158,9 @@ class FewRowsLaunch:
         constants = {
             "FORMAT": format, "GROUP": group, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
             "BLOCK_N": config.BLOCK_N, "SLICES": config.SLICES, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
-            "DEPENDENT": dependent, "EVEN": even, "PTX": (this_machine().architecture or "").startswith("sm_"),
+            "EVEN": even, "PTX": (this_machine().architecture or "").startswith("sm_"),
         }  # fmt: skip
-        options = {"num_warps": config.num_warps, "num_stages": config.num_stages} | dependent_options(dependent)
+        options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
         self.numbers, self.constants, self.options = (M, N, K, row, blocks, self.parts), constants, options
         self.launches: dict[float, TensorLaunch] = {}
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from labs_helpers.quantization.kernels.codes import DENSE, FP8, INT4, both_codes, float8_numbers, offset
+from labs_helpers.quantization.kernels.codes import FP8, INT4, INT8, both_codes, float8_numbers, offset
 
-_DENSE, _INT4, _FP8 = tl.constexpr(DENSE), tl.constexpr(INT4), tl.constexpr(FP8)
+_INT8, _INT4, _FP8 = tl.constexpr(INT8), tl.constexpr(INT4), tl.constexpr(FP8)
 
 
 @triton.jit
@@ -52,15 +52,21 @@ def load_x(x_ptr, norm_ptr, m, k, M, K, NORM: tl.constexpr, SLICES: tl.constexpr
 
 
 @triton.jit
-def sums_of_squares(x_ptr, m, M, K):
-    """Return each row's sum of squares. Programs compute it again, but from L2, and after their last load of W: sums
-    inside the loop over K would cross the threads in every step."""
-    BLOCK: tl.constexpr = 8192 // m.shape[0]
-    squares = tl.zeros((m.shape[0], BLOCK), tl.float32)
-    for start in range(0, K, BLOCK):
-        k = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
-        squares += x.to(tl.float32) * x.to(tl.float32)
+def load_rows(x_ptr, m, start, M, K):
+    """Return x's columns from `start` on, as many as a program's registers hold: (m, BLOCK)."""
+    BLOCK: tl.constexpr = 16384 // m.shape[0]
+    k = start + tl.arange(0, BLOCK)
+    return tl.load(x_ptr + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
+
+
+@triton.jit
+def sums_of_squares(rows, x_ptr, m, M, K):
+    """Return each row's sum of squares of x, of which `rows` are the first columns."""
+    BLOCK: tl.constexpr = rows.shape[1]
+    squares = rows.to(tl.float32) * rows.to(tl.float32)
+    for start in range(BLOCK, K, BLOCK):
+        more = load_rows(x_ptr, m, start, M, K).to(tl.float32)
+        squares += more * more
     return tl.sum(squares, axis=1)
 
 
@@ -101,23 +107,17 @@ def add_block(acc, x, x_high, w_ptr, scale_ptr, n, slices, N, row, FORMAT: tl.co
 
 
 @triton.jit
-def finish(acc, acc_up, x_ptr, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
-           FORMAT: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr):  # fmt: skip
-    if FORMAT != _DENSE and FORMAT != _INT4:
-        acc *= tl.load(scale_ptr + n, mask=n < N, other=0.0)[:, None]
-        if SWIGLU:
-            acc_up *= tl.load(up_scale_ptr + n, mask=n < N, other=0.0)[:, None]
+def finish(acc, acc_up, scale, up_scale, residual, rows, x_ptr, y_ptr, n, m, M, N, K, eps,
+           NORM: tl.constexpr, SWIGLU: tl.constexpr):  # fmt: skip
+    acc, acc_up = acc * scale, acc_up * up_scale
     if NORM:
-        factor = tl.rsqrt(sums_of_squares(x_ptr, m, M, K) / K + eps)[None, :]
-        acc *= factor
-        acc_up *= factor
+        factor = tl.rsqrt(sums_of_squares(rows, x_ptr, m, M, K) / K + eps)[None, :]
+        acc, acc_up = acc * factor, acc_up * factor
     if SWIGLU:
         acc = acc * tl.sigmoid(acc) * acc_up
+    acc += residual
     inside = (n[:, None] < N) & (m[None, :] < M)
-    place = m[None, :] * N + n[:, None]
-    if RESIDUAL:
-        acc += tl.load(residual_ptr + place, mask=inside, other=0.0).to(tl.float32)
-    tl.store(y_ptr + place, acc.to(y_ptr.dtype.element_ty), mask=inside)
+    tl.store(y_ptr + m[None, :] * N + n[:, None], acc.to(y_ptr.dtype.element_ty), mask=inside)
 
 
 @triton.jit(do_not_specialize=["M", "blocks", "parts"])
@@ -126,19 +126,29 @@ def few_rows_kernel(
     M, N, K, row, blocks, parts, eps,
     FORMAT: tl.constexpr, GROUP: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICES: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT: tl.constexpr,
-    DEPENDENT: tl.constexpr, EVEN: tl.constexpr, PTX: tl.constexpr,
+    EVEN: tl.constexpr, PTX: tl.constexpr,
 ):  # fmt: skip
     """Program parts · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads
     SLICES · BLOCK_K columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles per tile; count:
-    one number per tile, 0 before and after a launch. DEPENDENT: see compile/dependent_launch.py. EVEN: blocks end with
-    K. PTX: the GPU is NVIDIA's."""
+    one number per tile, 0 before and after a launch. EVEN: blocks end with K. PTX: the GPU is
+    NVIDIA's."""
     tile, part = tl.program_id(0) // parts, tl.program_id(0) % parts
     n, m = tile * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_M)
-    if DEPENDENT:
-        tl.extra.cuda.gdc_wait()
     acc = tl.zeros((BLOCK_N, BLOCK_M) if SLICES == 1 else (SLICES, BLOCK_N, BLOCK_M), tl.float32)
     acc_up = acc
     inner_n = n % N  # rows beyond the last are computed again, and not stored
+    # What the end needs is loaded first, and arrives during the loop. Every program computes the sums of squares again:
+    # inside the loop they would cross the threads in every step.
+    scale, up_scale, residual, rows = 1.0, 1.0, 0.0, 0.0
+    if FORMAT == _INT8 or FORMAT == _FP8:
+        scale = tl.load(scale_ptr + inner_n)[:, None]
+        if SWIGLU:
+            up_scale = tl.load(up_scale_ptr + inner_n)[:, None]
+    if RESIDUAL:
+        place = residual_ptr + m[None, :] * N + inner_n[:, None]
+        residual = tl.load(place, mask=m[None, :] < M, other=0.0).to(tl.float32)
+    if NORM:
+        rows = load_rows(x_ptr, m, 0, M, K)
     for block in range(blocks * part // parts, blocks * (part + 1) // parts):
         slices = block
         if SLICES > 1:
@@ -158,11 +168,8 @@ def few_rows_kernel(
                                FORMAT, GROUP, SLICES, BLOCK_K, EVEN, PTX)  # fmt: skip
     if SLICES > 1:
         acc, acc_up = tl.sum(acc, axis=0), tl.sum(acc_up, axis=0)
-    if DEPENDENT:  # programs that start before the last loads crowd some SMs, and leave others idle afterwards
-        tl.extra.cuda.gdc_launch_dependents()
     if not SPLIT:
-        finish(acc, acc_up, x_ptr, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
-               FORMAT, NORM, RESIDUAL, SWIGLU)  # fmt: skip
+        finish(acc, acc_up, scale, up_scale, residual, rows, x_ptr, y_ptr, n, m, M, N, K, eps, NORM, SWIGLU)
     else:
         SIZE: tl.constexpr = BLOCK_N * BLOCK_M
         each: tl.constexpr = (2 if SWIGLU else 1) * SIZE
@@ -182,5 +189,4 @@ def few_rows_kernel(
                 if SWIGLU:
                     acc_up += tl.load(its + SIZE + inner, cache_modifier=".cg")
             tl.store(count_ptr + tile, 0)
-            finish(acc, acc_up, x_ptr, scale_ptr, up_scale_ptr, residual_ptr, y_ptr, n, m, M, N, K, eps,
-                   FORMAT, NORM, RESIDUAL, SWIGLU)  # fmt: skip
+            finish(acc, acc_up, scale, up_scale, residual, rows, x_ptr, y_ptr, n, m, M, N, K, eps, NORM, SWIGLU)
