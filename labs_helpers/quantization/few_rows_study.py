@@ -30,6 +30,7 @@ STUDY = Study("quantization-few-rows", "python -m labs_helpers.quantization.few_
 load = STUDY.load
 SHAPES = ((4096, 14336), (8192, 8192), (2048, 5632))  # K, N
 ROWS = (1, 2, 4, 8, 16, 32, 64)
+SOME_ROWS = (1, 4, 16, 64)  # at random shapes
 FORMATS = ("bf16", "int8", "int4", "fp8")
 BANDWIDTH = 4.27e12  # bytes per second that a copy reaches on an H200
 COLD = 300e6  # bytes of all copies of a weight
@@ -117,7 +118,7 @@ def race_shape(K: int, N: int, configs: dict[str, list[Any]], until: float) -> I
         values = w if format == "bf16" else {"int8": Int8Weight, "int4": Int4Weight, "fp8": Fp8Weight}[
             format
         ].quantize(w).dequantize()  # fmt: skip
-        for M in ROWS:
+        for M in ROWS if fixed else SOME_ROWS:
             if time.monotonic() > until:
                 return
             x = torch.randn(M, K, device="cuda", dtype=torch.bfloat16)
@@ -155,8 +156,9 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error("the race needs a GPU")
     from labs_helpers.quantization.kernels.few_rows import FewRowsConfig
 
-    sizes = product((64, 128), (4, 8), (3, 4))
-    some = [FewRowsConfig(n, 128, warps, stages, 2) for n, warps, stages in sizes if (n, warps) != (64, 8)]
+    sizes = product((16, 32, 64), (2, 4), (64, 128), (2, 3, 4))
+    some = [FewRowsConfig(n, warps, k, warps, stages, 1) for n, warps, k, stages in sizes]
+    some += [FewRowsConfig(n, 1, 128, 4, stages, 2) for n in (64, 128) for stages in (3, 5)]
     configs = dict.fromkeys(FORMATS, some) if chosen.tune else {}
     until = time.monotonic() + chosen.seconds
     torch.manual_seed(0)
