@@ -26,8 +26,8 @@ Weight = Tensor | Int8Weight | Fp8Weight | PairedInt4Weight
 @dataclass(frozen=True)
 class FewRowsConfig:
     """BLOCK_N outputs per program; SLICES of BLOCK_K columns of the stored weight per step (int4: at most its
-    group), one per warp, or a single one that the warps share by rows; num_warps and num_stages as in Triton; and
-    the number of programs that one SM is to run at a time."""
+    group), one per warp, or a single one that the warps share by rows; num_warps and num_stages as in Triton; the
+    number of programs that one SM is to run at a time; and the least rows of x per tile, 16 for Triton 3.2."""
 
     BLOCK_N: int
     SLICES: int
@@ -35,6 +35,7 @@ class FewRowsConfig:
     num_warps: int
     num_stages: int
     programs: int
+    LEAST_M: int = 8
 
 
 _INTERPRETED = FewRowsConfig(16, 2, 32, 4, 1, 1)
@@ -66,21 +67,21 @@ def stored(weight: Weight) -> _Stored:
     raise TypeError(f"a weight is {type(weight).__name__}; int4 weights are read as PairedInt4Weight.of(weight)")
 
 
-def few_rows_config(M: int, N: int, column_bytes: float, device: torch.device) -> FewRowsConfig:
+def few_rows_config(M: int, N: int, column_bytes: float, architecture: str | None, sms: int) -> FewRowsConfig:
     """Return the configuration for M rows and N outputs. column_bytes: what each output reads per column of x, 0.5 for
-    int4 up to 4 for SwiGLU's two bfloat16 weights. Measured on an H200."""
-    architecture = this_machine().architecture
-    if architecture is None or device.type == "cpu":
+    int4 up to 4 for SwiGLU's two bfloat16 weights. architecture None: the interpreter. Measured on an H200."""
+    if architecture is None:
         return _INTERPRETED
-    sms, small, dense = multiprocessors(device.index), family(architecture) == "sm_75", column_bytes >= 2
+    small, dense = family(architecture) == "sm_75", column_bytes >= 2
+    least = 16 if small else 8
     if M > SLICED or M > SLICED // 2 and dense and N >= 60 * sms:
         stages = 2 if small else 5 if dense and N <= 64 * sms else 3
-        return FewRowsConfig(32 if small else 64, 1, 64 if small else 128, 4, stages, 1 if dense else 2)
+        return FewRowsConfig(32 if small else 64, 1, 64 if small else 128, 4, stages, 1 if dense else 2, least)
     # Enough warps for an SM's loads: two per tile of 32 outputs where there are many tiles, otherwise more warps per
     # tile, and then smaller tiles.
     block_n, warps = (32, 2) if N >= 96 * sms else (32, 4) if N >= 48 * column_bytes * sms else (16, 4)
     block_k = 32 if small else 64 if dense and (column_bytes > 2 or block_n * warps == 64) else 128
-    return FewRowsConfig(block_n, warps, block_k, warps, 2 if small else 3, 1)
+    return FewRowsConfig(block_n, warps, block_k, warps, 2 if small else 3, 1, least)
 
 
 def few_rows(
@@ -143,22 +144,23 @@ class FewRowsLaunch:
         parts: int | None,
     ) -> None:  # fmt: skip
         column_bytes = row * stored_as.itemsize / K * (2 if swiglu else 1)
-        config = config or few_rows_config(M, N, column_bytes, device)
+        architecture = None if device.type == "cpu" else this_machine().architecture
+        sms = 1 if architecture is None else multiprocessors(device.index)
+        config = config or few_rows_config(M, N, column_bytes, architecture, sms)
         block_k = min(group or config.BLOCK_K, config.BLOCK_K)
         tiles, blocks = -(-N // config.BLOCK_N), -(-row // (config.SLICES * block_k))
         if parts is None:
-            slots = config.programs * (1 if device.type == "cpu" else multiprocessors(device.index))
-            parts = choose_splits(tiles, blocks, slots)
+            parts = choose_splits(tiles, blocks, config.programs * sms)
         self.parts, self.tiles = max(1, min(parts, blocks, MOST_PARTS)), tiles
         self.shape, self.device = (M, N), device
-        block_m = max(8, 1 << (M - 1).bit_length())
+        block_m = max(config.LEAST_M, 1 << (M - 1).bit_length())
         each = (2 if swiglu else 1) * config.BLOCK_N * block_m
         self.workspace = self.parts * tiles * each if self.parts > 1 else 0
         even = row % (config.SLICES * block_k) == 0 and K == row * (2 if format == INT4 else 1)  # no odd last group
         constants = {
             "FORMAT": format, "GROUP": group, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
             "BLOCK_N": config.BLOCK_N, "SLICES": config.SLICES, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
-            "EVEN": even, "PTX": (this_machine().architecture or "").startswith("sm_"),
+            "EVEN": even, "PTX": (architecture or "").startswith("sm_"),
         }  # fmt: skip
         options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
         self.numbers, self.constants, self.options = (M, N, K, row, blocks, self.parts), constants, options
