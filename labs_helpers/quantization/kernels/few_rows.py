@@ -72,7 +72,7 @@ def few_rows_config(M: int, N: int, column_bytes: float, architecture: str | Non
     int4 up to 4 for SwiGLU's two bfloat16 weights. architecture None: the interpreter. Measured on an H200."""
     if architecture is None:
         return _INTERPRETED
-    small, dense = family(architecture) == "sm_75", column_bytes >= 2
+    small, dense = family(architecture) in ("sm_75", "gfx942"), column_bytes >= 2
     least = 16 if small else 8
     if M > SLICED or M > SLICED // 2 and dense and N >= 60 * sms:
         stages = 2 if small else 5 if dense and N <= 64 * sms else 3
