@@ -25,8 +25,8 @@ def compile_everywhere(targets: Iterable[str] = tuple(TARGETS), formats: Iterabl
     """Return the compile report of every kernel, with all configurations of the target, for 512 × 1024 weights.
 
     See `compile.report.compile_report`; the column format is added. The weights' x is float16. Targets without float8
-    have no rows for fp8, and only WITH_FEW_ROWS have few_rows, with 16 rows. Raises ValueError for an unknown target, and CompileError, which names kernel and target, if a
-    build fails.
+    have no rows for fp8, and only WITH_FEW_ROWS have few_rows, with 16 rows. Raises ValueError for an unknown target,
+    and CompileError, which names kernel and target, if a build fails.
     """
     return compile_report(build for target in targets for format in list(formats) for build in _builds(target, format))
 

@@ -6,14 +6,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from labs_helpers.gemm.scaled import scaled_matmul, why_not
+from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.kernels.many_rows import (
     ScaledWeight,
     Weight,
+    check,
     dequantized,
     fused_rows,
     rounded_rows,
 )
 from labs_helpers.quantization.kernels.round_rows import round_rows
+from labs_helpers.quantization.weights import FP8
 
 WAYS = ("fused", "buffer")
 # Rows up to which the weight is dequantized inside of the product. The buffer moves at least three more bytes per
@@ -48,5 +52,13 @@ def rounded_product(x: Tensor, weight: ScaledWeight, fast: bool = True) -> Tenso
     """
     if not isinstance(weight, ScaledWeight):
         raise TypeError(f"a weight is {type(weight).__name__}; x is rounded for int8 and float8 weights")
-    codes, scale = round_rows(x, weight.q.dtype)
-    return rounded_rows(codes, scale, weight, x.dtype, fast=fast)
+    return scaled_product(*round_rows(x, weight.q.dtype), weight, x.dtype, fast)
+
+
+def scaled_product(codes: Tensor, scale: Tensor, weight: ScaledWeight, dtype: torch.dtype, fast: bool = True) -> Tensor:
+    """Return `rounded_rows` of the same arguments, on Hopper from its GEMM kernel if that takes them."""
+    check(codes, weight, scale)
+    slow = not fast and codes.dtype == FP8
+    if slow or why_not(codes, weight.q, dtype, this_machine().architecture if codes.is_cuda else None):
+        return rounded_rows(codes, scale, weight, dtype, fast=fast)
+    return scaled_matmul(codes, weight.q, scale, weight.scale, dtype)

@@ -74,7 +74,7 @@ def fused_rows(x: Tensor, weight: Weight, config: Config | None = None) -> Tenso
     int4 weights are rounded to x's dtype. Raises ValueError for operands that do not fit together, RuntimeError for
     float8 on a chip without it, and TypeError for another kind of weight.
     """
-    _check(x, weight)
+    check(x, weight)
     y = x.new_empty(x.shape[0], weight.shape[0])
     _launch(x, y, weight, config, None)(*_tensors(weight), x, y, y)
     return y
@@ -90,7 +90,7 @@ def rounded_rows(
     float32, but Hopper's tensor cores keep about 14 bits of them; fast=False adds their sums of 32 products in full
     float32, as torch._scaled_mm does without use_fast_accum. Errors: see `fused_rows`.
     """
-    _check(codes, weight, codes_scale)
+    check(codes, weight, codes_scale)
     result = dtype if codes.is_cuda else torch.float32  # the interpreter truncates where it converts to bfloat16
     y = torch.empty(codes.shape[0], weight.shape[0], dtype=result, device=codes.device)
     _launch(codes, y, weight, config, fast)(*_tensors(weight), codes, codes_scale, y)
@@ -120,7 +120,8 @@ def _tensors(weight: Weight) -> tuple[Tensor, Tensor, Tensor]:
     return weight.q, weight.scale, weight.scale
 
 
-def _check(x: Tensor, weight: Weight, x_scale: Tensor | None = None) -> None:
+def check(x: Tensor, weight: Weight, x_scale: Tensor | None = None) -> None:
+    """Raise unless x, floats or with x_scale codes, and a weight fit together; errors: see `fused_rows`."""
     if not isinstance(weight, Weight):
         needed = "Int8Weight, Fp8Weight and PairedInt4Weight.of(weight) have kernels"
         raise TypeError(f"a weight is {type(weight).__name__}; {needed}")
