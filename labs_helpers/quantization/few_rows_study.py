@@ -36,6 +36,7 @@ BANDWIDTH = 4.27e12  # bytes per second that a copy reaches on an H200
 COLD = 300e6  # bytes of all copies of a weight
 WRONG = 0.03  # relative error in norm, of float8 and int8 inputs as well; more is a mistake, not rounding
 Run = Callable[[Tensor, Any], Tensor]
+Race = Callable[[int, int, bool, float], Iterator[dict[str, Any]]]  # of (K, N, tune, until)
 
 
 def random_shapes(count: int, seed: int = 7) -> list[tuple[int, int]]:
@@ -52,15 +53,17 @@ def int4_of_torch(weight: Int4Weight) -> tuple[Tensor, Tensor]:
     return packed, torch.stack([weight.scale, offset.to(torch.bfloat16)], dim=2).transpose(0, 1).contiguous()
 
 
+def copied(stored: Any) -> Any:
+    """Return a copy of a stored weight: a tensor, a tuple of tensors, or an object with tensors."""
+    if isinstance(stored, Tensor):
+        return stored.clone()
+    if isinstance(stored, tuple):
+        return tuple(part.clone() for part in stored)
+    return type(stored)(**{k: v.clone() if isinstance(v, Tensor) else v for k, v in vars(stored).items()})
+
+
 def ways(w: Tensor, few_rows: Run, compiled: Any) -> Iterator[tuple[str, str, Any, Callable[[Any], list], Run, int]]:
     """Yield (format, name, stored weight, its tensors' copy, product of (x, stored), bytes of the weight)."""
-
-    def copied(stored: Any) -> Any:
-        if isinstance(stored, Tensor):
-            return stored.clone()
-        if isinstance(stored, tuple):
-            return tuple(part.clone() for part in stored)
-        return type(stored)(**{k: v.clone() if isinstance(v, Tensor) else v for k, v in vars(stored).items()})
 
     int8, int4, fp8 = Int8Weight.quantize(w), Int4Weight.quantize(w), Fp8Weight.quantize(w)
     paired = PairedInt4Weight.of(int4)
@@ -105,6 +108,22 @@ def graph_us(run: Run, x: Tensor, copies: list[Any], calls: int) -> float:
     return sorted(times[1:])[2]  # the first replay uploads the graph
 
 
+def timed(
+    about: dict[str, Any], run: Run, x: Tensor, copies: list[Any], exact: Tensor, wrong: float = WRONG
+) -> dict[str, Any]:
+    """Return `about` with the microseconds of run(x, copy), and its error relative to `exact`; or with why not.
+
+    wrong: the relative error in norm from which on the product gets no time.
+    """
+    try:
+        error = float((run(x, copies[0]).double() - exact).norm() / exact.norm())
+        if not error < wrong:
+            raise ValueError(f"wrong: relative error {error:.2g}")
+        return about | {"us": graph_us(run, x, copies, max(24, len(copies))), "relative_error": error}
+    except Exception as failure:  # a candidate that cannot run is a result too
+        return about | {"error": said(failure)}
+
+
 def race_shape(K: int, N: int, configs: dict[str, list[Any]], until: float) -> Iterator[dict[str, Any]]:
     """Yield one record per number of rows, format and product at one shape, until a `time.monotonic()`."""
     from labs_helpers.quantization.kernels.few_rows import few_rows
@@ -127,39 +146,39 @@ def race_shape(K: int, N: int, configs: dict[str, list[Any]], until: float) -> I
                 call = run if config is None else (lambda x, p, c=config: few_rows(x, p, config=c))
                 about = {"K": K, "N": N, "M": M, "format": format, "name": name, "config": str(config or "default")}
                 about |= {"roof_us": nbytes / BANDWIDTH * 1e6, "weight_bytes": nbytes, "copies": len(copies)}
-                try:
-                    error = float((call(x, stored).double() - exact).norm() / exact.norm())
-                    if not error < WRONG:
-                        raise ValueError(f"wrong: relative error {error:.2g}")
-                    about |= {"us": graph_us(call, x, copies, max(24, len(copies))), "relative_error": error}
-                except Exception as failure:  # a candidate that cannot run is a result too
-                    about["error"] = said(failure)
-                yield about
+                yield timed(about, call, x, copies, exact)
 
 
 def table(frame: Any) -> Any:
     """Return, per shape, format and product, microseconds by number of rows, of the fastest configuration."""
     if "us" not in frame:
         return frame[["format", "name", "error"]].drop_duplicates()
-    rows = ["K", "N", "format", "roof_us", "name"]
+    rows = [column for column in ("K", "N", "format", "roof_us", "name") if column in frame]
     return frame.pivot_table(index=rows, columns="M", values="us", aggfunc="min").round(1).reset_index()
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = STUDY.parser(__doc__)
+    def race(K: int, N: int, tune: bool, until: float) -> Iterator[dict[str, Any]]:
+        from labs_helpers.quantization.kernels.few_rows import FewRowsConfig
+
+        sizes = product((16, 32, 64), (2, 4), (64, 128), (2, 3, 4))
+        some = [FewRowsConfig(n, warps, k, warps, stages, 1) for n, warps, k, stages in sizes]
+        some += [FewRowsConfig(n, 1, 128, 4, stages, 2) for n in (64, 128) for stages in (3, 5)]
+        return race_shape(K, N, dict.fromkeys(FORMATS, some) if tune else {}, until)
+
+    race_all(STUDY, __doc__, race, arguments)
+
+
+def race_all(study: Study, about: str | None, race: Race, arguments: list[str] | None) -> None:
+    """Parse the arguments, race at every shape until the time is over, and keep the records. about: the help text."""
+    parser = study.parser(about)
     parser.add_argument("--seconds", type=float, default=240, help="stop measuring after this time")
     parser.add_argument("--random", type=int, default=0, help="random shapes, after the three fixed ones")
-    parser.add_argument("--tune", action="store_true", help="time other configurations of few_rows too")
+    parser.add_argument("--tune", action="store_true", help="time other configurations of our kernels too")
     chosen = parser.parse_args(arguments)
     prepare_triton()
     if this_machine().device != "cuda":
         parser.error("the race needs a GPU")
-    from labs_helpers.quantization.kernels.few_rows import FewRowsConfig
-
-    sizes = product((16, 32, 64), (2, 4), (64, 128), (2, 3, 4))
-    some = [FewRowsConfig(n, warps, k, warps, stages, 1) for n, warps, k, stages in sizes]
-    some += [FewRowsConfig(n, 1, 128, 4, stages, 2) for n in (64, 128) for stages in (3, 5)]
-    configs = dict.fromkeys(FORMATS, some) if chosen.tune else {}
     until = time.monotonic() + chosen.seconds
     torch.manual_seed(0)
     found: list[dict[str, Any]] = []
@@ -167,13 +186,13 @@ def main(arguments: list[str] | None = None) -> None:
         for K, N in [*SHAPES, *random_shapes(chosen.random)]:
             if time.monotonic() > until:
                 break
-            for record in race_shape(K, N, configs, until):
+            for record in race(K, N, chosen.tune, until):
                 found.append(record)
                 if "error" in record:
                     print(record["K"], record["N"], record["M"], record["name"], record["error"], flush=True)
             torch.cuda.empty_cache()
     finally:  # an error keeps what was measured before it
-        STUDY.keep(found, chosen.out, table=table if found else None)
+        study.keep(found, chosen.out, table=table if found else None)
 
 
 if __name__ == "__main__":

@@ -13,14 +13,18 @@ from labs_helpers.quantization.weights import Int4Weight, PairedInt4Weight, Quan
 
 class QuantizedLinear(nn.Module):
     """y = x · Wᵀ + bias for x (…, K). The weight's tensors are buffers, so that it moves and is saved with the model;
-    it has no gradient. load_state_dict raises RuntimeError for a state of another format, group or K: shapes alone do
-    not tell them apart, and copying would convert int8 to float8."""
+    it has no gradient. round_x: round x to 8 bits too (W8A8) where it has many rows; see `quantized_product`. Raises
+    ValueError for round_x with int4. load_state_dict raises RuntimeError for a state of another format, group or K:
+    shapes alone do not tell them apart, and copying would convert int8 to float8."""
 
     codes: Tensor
     scale: Tensor
 
-    def __init__(self, weight: QuantizedWeight, bias: Tensor | None = None) -> None:
+    def __init__(self, weight: QuantizedWeight, bias: Tensor | None = None, round_x: bool = False) -> None:
         super().__init__()
+        if round_x and isinstance(weight, Int4Weight | PairedInt4Weight):
+            raise ValueError("x is rounded to 8 bits for int8 and float8 weights, not for int4")
+        self.round_x = round_x
         for name in ("codes", "scale", "bias"):
             self.register_buffer(name, None)
         self.weight, self.bias = weight, bias
@@ -59,7 +63,7 @@ class QuantizedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.shape[-1])
-        y = quantized_product(rows, self.codes, self.scale, self.group, self.K)
+        y = quantized_product(rows, self.codes, self.scale, self.group, self.K, self.round_x)
         return (y if self.bias is None else y + self.bias).unflatten(0, x.shape[:-1])
 
 

@@ -12,6 +12,8 @@ from labs_helpers.quantization.weights import GROUPS, Fp8Weight, Int4Weight, Int
 
 SCHEMES: dict[str, Callable[[Tensor], QuantizedWeight]] = {"int8": Int8Weight.quantize, "fp8": Fp8Weight.quantize}
 SCHEMES |= {f"int4-{group}": partial(Int4Weight.quantize, group=group) for group in GROUPS}
+ROUNDED = {"w8a8": "int8", "w8a8-fp8": "fp8"}  # schemes that round activations too → those of their weights
+SCHEMES |= {scheme: SCHEMES[of] for scheme, of in ROUNDED.items()}
 
 
 def quantize(model: nn.Module, scheme: str, keep: Iterable[str] = ("head", "lm_head", "output")) -> nn.Module:
@@ -28,7 +30,7 @@ def quantize(model: nn.Module, scheme: str, keep: Iterable[str] = ("head", "lm_h
         for name, layer in list(parent.named_children()):
             if type(layer) is nn.Linear and name not in kept:
                 bias = None if layer.bias is None else layer.bias.detach()
-                setattr(parent, name, QuantizedLinear(SCHEMES[scheme](layer.weight.detach()), bias))
+                setattr(parent, name, QuantizedLinear(SCHEMES[scheme](layer.weight.detach()), bias, scheme in ROUNDED))
     return model
 
 

@@ -24,10 +24,11 @@ def weight_of(codes: Tensor, scale: Tensor, group: int, K: int) -> KernelWeight:
 
 
 @torch.library.custom_op("tile_to_cluster::quantized_product", mutates_args=())
-def quantized_product(x: Tensor, codes: Tensor, scale: Tensor, group: int, K: int) -> Tensor:
+def quantized_product(x: Tensor, codes: Tensor, scale: Tensor, group: int, K: int, round_x: bool = False) -> Tensor:
     """Return x · Wᵀ, (M, N), for x (M, K) and a weight's tensors, as in `weight_of`. Raises ValueError as few_rows.
 
-    With more than MOST_ROWS rows, the weight is dequantized into a buffer first.
+    round_x: with more than MOST_ROWS rows, round x to the 8 bits of the weight's codes. With fewer, reading the weight
+    takes the time, so x stays as it is.
     """
     weight = weight_of(codes, scale, group, K)
     _check(x, K)
@@ -36,11 +37,19 @@ def quantized_product(x: Tensor, codes: Tensor, scale: Tensor, group: int, K: in
         from labs_helpers.quantization.kernels.few_rows import few_rows
 
         return few_rows(x.contiguous(), weight)
+    if round_x:
+        from labs_helpers.quantization.plan import rounded_product
+
+        return rounded_product(x.contiguous(), weight)
+    if x.is_cuda:
+        from labs_helpers.quantization.plan import many_rows
+
+        return many_rows(x.contiguous(), weight)
     return F.linear(x, weight.dequantize(x.dtype))
 
 
 @quantized_product.register_fake
-def _fake(x: Tensor, codes: Tensor, scale: Tensor, group: int, K: int) -> Tensor:
+def _fake(x: Tensor, codes: Tensor, scale: Tensor, group: int, K: int, round_x: bool = False) -> Tensor:
     _check(x, K)
     return x.new_empty(x.shape[0], codes.shape[0])
 

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from labs_helpers.quantization.linear import QuantizedLinear
-from labs_helpers.quantization.model import SCHEMES, quantize, resident_bytes
+from labs_helpers.quantization.model import ROUNDED, SCHEMES, quantize, resident_bytes
+from labs_helpers.quantization.weights import Int4Weight
 
 
 def model():
@@ -23,6 +24,11 @@ def test_layer_is_its_dequantized_weight(scheme, rows):
     w = quantized.weight.dequantize(torch.float64)
     away = (quantized(x).double() - (x.double() @ w.T + layer.bias.double())).abs()
     size = x.double().abs() @ w.abs().T + layer.bias.double().abs()
+    if scheme in ROUNDED and rows > 2 * 32:  # half a step of int8, or 1/16 of a value in float8
+        largest = x.double().abs().amax(2, keepdim=True)
+        step = (largest / 254 if scheme == "w8a8" else x.double().abs() / 16 + largest / 448 / 2**10).expand(x.shape)
+        away = away - 1.001 * step @ w.abs().T
+        assert (away > -step @ w.abs().T).any()
     assert (away <= (256 + 4) * 2**-24 * size).all()
 
 
@@ -75,10 +81,13 @@ def test_errors():
         quantize(model(), "int3")
     with pytest.raises(ValueError, match="not a multiple of the group"):
         quantize(nn.Sequential(nn.Linear(33, 8)), "int4-32")
+    with pytest.raises(ValueError, match="not for int4"):
+        QuantizedLinear(Int4Weight.quantize(torch.ones(2, 32), 32), round_x=True)
 
 
-@pytest.mark.parametrize("scheme", ["int8", "int4-32"])
-def test_layer_compiles_without_a_graph_break(scheme):
+@pytest.mark.parametrize("rows", [2, 70])
+@pytest.mark.parametrize("scheme", ["int8", "int4-32", "w8a8"])
+def test_layer_compiles_without_a_graph_break(scheme, rows):
     layer = quantize(nn.Sequential(nn.Linear(64, 16)), scheme)
-    x = torch.randn(2, 64)
+    x = torch.randn(rows, 64)
     assert torch.equal(torch.compile(layer, backend="eager", fullgraph=True)(x), layer(x))

@@ -110,58 +110,59 @@ def hopper_matmul(a, b, c, config: HopperConfig):
 def hopper_launch(a, b, c, config: HopperConfig, d_strides: tuple[int, int] | None = None) -> HopperLaunch:
     """Return a launch for operands with these shapes and strides. d_strides: those of D, if the caller passes D."""
     strides = (a.stride(), b.stride(), c.stride(), d_strides or (c.shape[1], 1))
-    return _launch_for((*a.shape, b.shape[1]), strides, a.dtype, a.device, config)
-
-
-@functools.lru_cache(1024)
-def _launch_for(sizes, strides, dtype, device, config: HopperConfig) -> HopperLaunch:
-    return HopperLaunch(sizes, strides, dtype, device, config)
+    return launch_for((*a.shape, b.shape[1]), strides, a.dtype, a.dtype, a.device, config)
 
 
 class HopperLaunch:
     """A launch for operands of fixed shapes and strides, on one device, with one configuration.
 
+    dtype: of A and B; result: of C and D. 8-bit operands come with scales, and B is (N, K) then (see hopper_kernel.py).
     The first call goes through Triton, and later calls reuse its prepared launch.
     """
 
-    def __init__(self, sizes, strides, dtype, device, config: HopperConfig):
+    def __init__(self, sizes, strides, dtype, result, device, config: HopperConfig):
         M, K, N = sizes
+        scaled = dtype.itemsize == 1
         tiles = -(-M // config.BLOCK_M) * -(-N // config.BLOCK_N)
         rows, steps = config.BLOCK_M // config.CONSUMERS, -(-K // config.BLOCK_K)
         splits = -(-steps // -(-steps // config.SPLITS))  # only splits that have steps to add
         self.programs = min(tiles * splits, _multiprocessors(device.index))
-        self.blocks = ((rows, config.BLOCK_K), (config.BLOCK_K, PANEL), (rows, PANEL), (rows, PANEL))
+        panel = (PANEL, config.BLOCK_K) if scaled else (config.BLOCK_K, PANEL)
+        self.blocks = ((rows, config.BLOCK_K), panel, (rows, PANEL), (rows, PANEL))
         c_after = min(config.C_AFTER, steps - 1) * config.BLOCK_K
         constants = (config.BLOCK_N, config.STAGES, config.CONSUMERS, splits > 1)
         self.numbers = (M, N, K, splits, config.GROUP_M, c_after, *constants)
         self.parts = splits * tiles * config.BLOCK_M * config.BLOCK_N if splits > 1 else 0
         self.counters = tiles * config.CONSUMERS
-        self.looks = tuple(zip(((M, K), (K, N), (M, N), (M, N)), strides, strict=True))
+        self.looks = tuple(zip(((M, K), (N, K) if scaled else (K, N), (M, N), (M, N)), strides, strict=True))
         self.like_c = strides[2] == strides[3] == (N, 1)
-        self.shape, self.dtype, self.device = (M, N), dtype, device
+        self.shape, self.dtype, self.device = (M, N), result, device
+        self.sums = torch.int32 if dtype == torch.int8 else torch.float32
         self.prepared: PreparedLaunch | None = None
         self._arguments: dict[tuple[int, ...], tuple] = {}
 
-    def __call__(self, a, b, c, d=None):
-        """Compute D, into `d` if it is given."""
+    def __call__(self, a, b, c, d=None, scales=None):
+        """Compute D, into `d` if it is given. scales: of A's rows and B's columns, for 8-bit operands, whose C is D."""
         if d is None:  # empty_like takes two thirds of the time of torch.empty
             d = torch.empty_like(c) if self.like_c else torch.empty(self.shape, dtype=self.dtype, device=self.device)
         # Without splits the kernel reads neither pointer, so any tensor will do.
         parts, counted = self._workspace() if self.parts else (d, d)
+        of_a, of_b = scales or (d, d)
         ready = self.prepared
         if ready is None or not ready.fits():
-            self._usual(a, b, c, d, parts, counted)
+            self._usual(a, b, c, d, parts, counted, of_a, of_b)
             return d
         addresses = (a.data_ptr(), b.data_ptr(), c.data_ptr(), d.data_ptr())
         arguments = self._arguments.get(addresses)
         if arguments is None:
             arguments = self._describe(ready, addresses)
-        ready(self.programs, *arguments, parts.data_ptr(), counted.data_ptr(), *self.numbers)
+        pointers = (parts.data_ptr(), counted.data_ptr(), of_a.data_ptr(), of_b.data_ptr())
+        ready(self.programs, *arguments, *pointers, *self.numbers)
         return d
 
     def _workspace(self) -> tuple:
         """Allocate memory for the parts of the sums, and zeros to count the parts."""
-        return torch.empty(self.parts, dtype=torch.float32, device=self.device), counters(self.counters, self.device)
+        return torch.empty(self.parts, dtype=self.sums, device=self.device), counters(self.counters, self.device)
 
     def _describe(self, ready: PreparedLaunch, addresses: tuple[int, ...]) -> tuple:
         """Return the launch's descriptors for matrices at these addresses; they are remembered without the matrices."""
@@ -173,13 +174,16 @@ class HopperLaunch:
         self._arguments[addresses] = arguments = tuple(described)
         return arguments
 
-    def _usual(self, a, b, c, d, parts, counted) -> None:
+    def _usual(self, a, b, c, d, *pointers) -> None:
         from labs_helpers.gemm.kernels.hopper_kernel import hopper_matmul_kernel
 
         described = [_descriptor(x, *block) for x, block in zip((a, b, c, d), self.blocks, strict=True)]
-        kernel = hopper_matmul_kernel[(self.programs,)](*described, parts, counted, *self.numbers, num_warps=4)
+        kernel = hopper_matmul_kernel[(self.programs,)](*described, *pointers, *self.numbers, num_warps=4)
         if self.prepared is None and not hooked():
             self.prepared = prepare(kernel)
+
+
+launch_for = functools.lru_cache(1024)(HopperLaunch)
 
 
 def _descriptor(tensor, rows: int, columns: int):
@@ -194,9 +198,9 @@ def _descriptor(tensor, rows: int, columns: int):
 def _layout(rows: int, columns: int, dtype):
     from triton.experimental.gluon import language as gl
 
-    return gl.NVMMASharedLayout.get_default_for(
-        [rows, columns], {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16}[dtype]
-    )
+    floats = {torch.float16: gl.float16, torch.bfloat16: gl.bfloat16}
+    codes = {torch.int8: gl.int8, torch.float8_e4m3fn: gl.float8e4nv}
+    return gl.NVMMASharedLayout.get_default_for([rows, columns], (floats | codes)[dtype])
 
 
 @functools.cache

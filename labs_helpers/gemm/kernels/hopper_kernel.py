@@ -11,6 +11,10 @@ matrix.
 With SPLIT, `splits` programs share a tile's sum over K. Each writes its part to memory in float32, and the last program
 of a tile adds the parts in a fixed order, so the result does not depend on the timing.
 
+Operands of 8 bits, int8 or float8, are codes with a scale per row of A and per column of B: D is their product times
+both scales, without C and ReLU. `wgmma` takes these only with consecutive elements along K, so B is (N, K) then, and a
+panel is 64 rows of it.
+
 The file imports nothing from this course, so other tools can compile it alone.
 """
 
@@ -48,6 +52,12 @@ def work(item, tiles_m, tiles_n, steps, splits, group_m, SPLIT: gl.constexpr):
     return first_row + place % group_rows, place // group_rows, first, end
 
 
+@gluon.constexpr_function
+def is_scaled(ring):
+    """Return whether a ring holds 8-bit codes."""
+    return ring.dtype.primitive_bitwidth == 8
+
+
 @gluon.jit
 def load(
     a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS: gl.constexpr, SPLIT: gl.constexpr
@@ -57,7 +67,7 @@ def load(
     CONSUMERS: gl.constexpr = a_ring.type.shape[0] // STAGES
     ROWS: gl.constexpr = a_ring.type.shape[1]
     BLOCK_M: gl.constexpr = ROWS * CONSUMERS
-    BLOCK_K: gl.constexpr = b_ring.type.shape[1]
+    BLOCK_K: gl.constexpr = a_ring.type.shape[2]
     BLOCK_N: gl.constexpr = PANELS * PANEL
     tiles_m, tiles_n, steps = gl.cdiv(M, BLOCK_M), gl.cdiv(N, BLOCK_N), gl.cdiv(K, BLOCK_K)
     step = 0
@@ -67,15 +77,17 @@ def load(
             stage = step % STAGES
             mbarrier.wait(empty.index(stage), (step // STAGES) & 1 ^ 1)
             arrived = full.index(stage)
-            mbarrier.expect(arrived, (BLOCK_M + BLOCK_N) * BLOCK_K * 2)
+            mbarrier.expect(arrived, (BLOCK_M + BLOCK_N) * BLOCK_K * (a_ring.dtype.primitive_bitwidth // 8))
             for consumer in gl.static_range(CONSUMERS):
                 tma.async_copy_global_to_shared(
                     a_desc, [row * BLOCK_M + consumer * ROWS, k], arrived, a_ring.index(stage * CONSUMERS + consumer)
                 )
             for panel in gl.static_range(PANELS):
-                tma.async_copy_global_to_shared(
-                    b_desc, [k, column * BLOCK_N + panel * PANEL], arrived, b_ring.index(stage * PANELS + panel)
-                )
+                n = column * BLOCK_N + panel * PANEL
+                if is_scaled(b_ring):
+                    tma.async_copy_global_to_shared(b_desc, [n, k], arrived, b_ring.index(stage * PANELS + panel))
+                else:
+                    tma.async_copy_global_to_shared(b_desc, [k, n], arrived, b_ring.index(stage * PANELS + panel))
             step += 1
 
 
@@ -86,18 +98,32 @@ def columns(ring, first, WIDTH: gl.constexpr):
 
 
 @gluon.jit
-def zeros(ROWS: gl.constexpr, WIDTH: gl.constexpr):
-    """Return an accumulator of zeros for one warpgroup."""
-    layout: gl.constexpr = gl.NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, WIDTH, 16])
-    return gl.zeros((ROWS, WIDTH), gl.float32, layout)
+def operand_b(ring, first, WIDTH: gl.constexpr):
+    """Return the panels of B's ring from `first` on as one matrix (BLOCK_K, WIDTH)."""
+    if is_scaled(ring):
+        rows = ring.index(first)._reinterpret(ring.dtype, [WIDTH, ring.type.shape[2]], ring.type.layout)
+        return rows.permute((1, 0))
+    else:
+        return columns(ring, first, WIDTH)
+
+
+@gluon.jit
+def zeros(ring, ROWS: gl.constexpr, WIDTH: gl.constexpr):
+    """Return an accumulator of zeros for one warpgroup and the products of a ring's operand."""
+    layout: gl.constexpr = gl.NVMMADistributedLayout(
+        version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, WIDTH, 256 // ring.dtype.primitive_bitwidth]
+    )
+    dtype: gl.constexpr = gl.int32 if ring.dtype == gl.int8 else gl.float32
+    return gl.zeros((ROWS, WIDTH), dtype, layout)
 
 
 @gluon.jit
 def product(a, b_ring, panel, left, right, LEFT: gl.constexpr, RIGHT: gl.constexpr, use_acc: gl.constexpr = True):
     """Start left += and right += A times LEFT and RIGHT columns from `panel` on, while earlier products finish."""
-    left = warpgroup_mma(a, columns(b_ring, panel, LEFT), left, use_acc=use_acc, is_async=True)
+    left = warpgroup_mma(a, operand_b(b_ring, panel, LEFT), left, use_acc=use_acc, is_async=True)
     if RIGHT > 0:
-        right = warpgroup_mma(a, columns(b_ring, panel + LEFT // PANEL, RIGHT), right, use_acc=use_acc, is_async=True)
+        more = operand_b(b_ring, panel + LEFT // PANEL, RIGHT)
+        right = warpgroup_mma(a, more, right, use_acc=use_acc, is_async=True)
         left, right = warpgroup_mma_wait(2, (left, right))
     else:
         left = warpgroup_mma_wait(1, (left,))
@@ -121,6 +147,23 @@ def add_c(acc, c_buffers, first):
     buffer = columns(c_buffers, first, acc.type.shape[1])
     d = gl.maximum(acc + buffer.load(acc.type.layout).to(gl.float32), 0.0)
     buffer.store(d.to(c_buffers.dtype))
+
+
+@gluon.jit
+def load_scales(a_scale_ptr, b_scale_ptr, like, corner_m, corner_n, M, N):
+    """Return the scales of a tile's rows and columns, in the layout of an accumulator."""
+    layout: gl.constexpr = like.type.layout
+    m = corner_m + gl.arange(0, like.type.shape[0], gl.SliceLayout(1, layout))
+    n = corner_n + gl.arange(0, like.type.shape[1], gl.SliceLayout(0, layout))
+    of_rows = gl.load(a_scale_ptr + m, mask=m < M, other=0.0)
+    return of_rows, gl.load(b_scale_ptr + n, mask=n < N, other=0.0)
+
+
+@gluon.jit
+def store_scaled(acc, of_rows, of_columns, buffers, first):
+    """Store an accumulator times its scales in the panels from `first` on."""
+    d = acc.to(gl.float32) * of_rows[:, None] * of_columns[None, :]
+    columns(buffers, first, acc.type.shape[1]).store(d.to(buffers.dtype))
 
 
 @gluon.jit
@@ -148,28 +191,29 @@ def write_part(part, acc, rows_left, at: gl.constexpr, BLOCK_N: gl.constexpr):
 def add_parts(part, stride, parts, acc, rows_left, at: gl.constexpr, BLOCK_N: gl.constexpr):
     """Add up all parts of the sum for the elements of `acc`, in a fixed order; parts are `stride` elements apart."""
     place, there = place_of(acc, rows_left, at, BLOCK_N)
-    total = gl.load(part + place, mask=there, other=0.0, cache_modifier=".cg")
+    total = gl.load(part + place, mask=there, other=0, cache_modifier=".cg")
     for _ in range(1, parts):
         part += stride
-        total += gl.load(part + place, mask=there, other=0.0, cache_modifier=".cg")
+        total += gl.load(part + place, mask=there, other=0, cache_modifier=".cg")
     return total
 
 
 @gluon.jit
 def multiply(
     me: gl.constexpr, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-    M, N, K, splits, group_m, c_after, PANELS: gl.constexpr, SPLIT: gl.constexpr,
+    a_scale_ptr, b_scale_ptr, M, N, K, splits, group_m, c_after, PANELS: gl.constexpr, SPLIT: gl.constexpr,
 ):  # fmt: skip
     """Run consumer `me`, a warpgroup, which computes ROWS × BLOCK_N of each tile, from the ring to D."""
     STAGES: gl.constexpr = b_ring.type.shape[0] // PANELS
     CONSUMERS: gl.constexpr = a_ring.type.shape[0] // STAGES
     ROWS: gl.constexpr = a_ring.type.shape[1]
     BLOCK_M: gl.constexpr = ROWS * CONSUMERS
-    BLOCK_K: gl.constexpr = b_ring.type.shape[1]
+    BLOCK_K: gl.constexpr = a_ring.type.shape[2]
     BLOCK_N: gl.constexpr = PANELS * PANEL
-    # The widest power of two, and the rest of 192 columns.
-    LEFT: gl.constexpr = 128 if BLOCK_N == 192 else BLOCK_N
+    # The widest power of two that an instruction takes, in Triton less than 256 of int8, and the rest of the columns.
+    LEFT: gl.constexpr = 128 if BLOCK_N == 192 or (BLOCK_N == 256 and a_ring.dtype == gl.int8) else BLOCK_N
     RIGHT: gl.constexpr = BLOCK_N - LEFT
+    SCALED: gl.constexpr = is_scaled(a_ring)
     tiles_m, tiles_n, steps = gl.cdiv(M, BLOCK_M), gl.cdiv(N, BLOCK_N), gl.cdiv(K, BLOCK_K)
     c_panel, c_arrived = me * PANELS, c_full.index(me)
     step = 0
@@ -179,13 +223,13 @@ def multiply(
         corner_m, corner_n = row * BLOCK_M + me * ROWS, column * BLOCK_N
         stage = step % STAGES
         mbarrier.wait(full.index(stage), (step // STAGES) & 1)
-        left = zeros(ROWS, LEFT)
-        right = zeros(ROWS, RIGHT if RIGHT > 0 else 16)
+        left = zeros(a_ring, ROWS, LEFT)
+        right = zeros(a_ring, ROWS, RIGHT if RIGHT > 0 else 16)
         a = a_ring.index(stage * CONSUMERS + me)
         left, right = product(a, b_ring, stage * PANELS, left, right, LEFT, RIGHT, use_acc=False)
         step += 1
         for k in range((first + 1) * BLOCK_K, end * BLOCK_K, BLOCK_K):
-            if not SPLIT:
+            if not SPLIT and not SCALED:
                 if k == c_after:  # not earlier, because the first tiles of A and B are more urgent
                     ask_for_c(c_desc, corner_m, corner_n, c_buffers, c_panel, c_arrived, PANELS)
             stage = step % STAGES
@@ -194,6 +238,14 @@ def multiply(
             left, right = product(a, b_ring, stage * PANELS, left, right, LEFT, RIGHT)
             mbarrier.arrive(empty.index((step - 1) % STAGES), count=1)
             step += 1
+        if SCALED:  # the last products hide the latency of these loads
+            of_rows, of_left = load_scales(
+                a_scale_ptr, b_scale_ptr, zeros(a_ring, ROWS, LEFT), corner_m, corner_n, M, N
+            )
+            if RIGHT > 0:
+                of_rows_right, of_right = load_scales(
+                    a_scale_ptr, b_scale_ptr, zeros(a_ring, ROWS, RIGHT), corner_m, corner_n + LEFT, M, N
+                )
         if RIGHT > 0:
             left, right = warpgroup_mma_wait(0, (left, right))
         else:
@@ -215,16 +267,23 @@ def multiply(
             mine = gl.atomic_add(counter, 1, sem="acq_rel") == splits - 1
             if mine:
                 gl.store(counter, 0)
-                ask_for_c(c_desc, corner_m, corner_n, c_buffers, c_panel, c_arrived, PANELS)
+                if not SCALED:
+                    ask_for_c(c_desc, corner_m, corner_n, c_buffers, c_panel, c_arrived, PANELS)
                 left = add_parts(part, stride, splits, left, M - corner_m, 0, BLOCK_N)
                 if RIGHT > 0:
                     right = add_parts(part, stride, splits, right, M - corner_m, LEFT, BLOCK_N)
         if mine:
-            mbarrier.wait(c_arrived, c_phase)
-            c_phase ^= 1
-            add_c(left, c_buffers, c_panel)
-            if RIGHT > 0:
-                add_c(right, c_buffers, c_panel + LEFT // PANEL)
+            if SCALED:
+                tma.store_wait(0)  # until the previous D has left the buffer
+                store_scaled(left, of_rows, of_left, c_buffers, c_panel)
+                if RIGHT > 0:
+                    store_scaled(right, of_rows_right, of_right, c_buffers, c_panel + LEFT // PANEL)
+            else:
+                mbarrier.wait(c_arrived, c_phase)
+                c_phase ^= 1
+                add_c(left, c_buffers, c_panel)
+                if RIGHT > 0:
+                    add_c(right, c_buffers, c_panel + LEFT // PANEL)
             fence_async_shared()
             for panel in gl.static_range(PANELS):
                 tma.async_copy_shared_to_global(
@@ -243,6 +302,8 @@ def hopper_matmul_kernel(
     d_desc,
     parts_ptr,
     counters_ptr,
+    a_scale_ptr,
+    b_scale_ptr,
     M,
     N,
     K,
@@ -261,12 +322,17 @@ def hopper_matmul_kernel(
     c_after: the k at which the kernel requests C, a multiple of BLOCK_K, at least BLOCK_K and below K. With SPLIT:
     splits, the parts of K, with at least one step each; parts_ptr, float32 (splits, tiles, BLOCK_M · BLOCK_N), in the
     order of `place_of`; counters_ptr, int32, CONSUMERS per tile, zero before and after.
+
+    For codes of 8 bits: B in blocks of 64 × BLOCK_K, BLOCK_K 128; the scales, float32 (M,) and (N,); parts in int32 for
+    int8; C unused. float8 is added up with the tensor cores' own accumulator, which keeps about 14 bits.
     """
     ROWS: gl.constexpr = a_desc.block_type.shape[0]
     BLOCK_K: gl.constexpr = a_desc.block_type.shape[1]
     PANELS: gl.constexpr = BLOCK_N // PANEL
     a_ring = gl.allocate_shared_memory(a_desc.dtype, [STAGES * CONSUMERS, ROWS, BLOCK_K], a_desc.layout)
-    b_ring = gl.allocate_shared_memory(b_desc.dtype, [STAGES * PANELS, BLOCK_K, PANEL], b_desc.layout)
+    b_ring = gl.allocate_shared_memory(
+        b_desc.dtype, [STAGES * PANELS, b_desc.block_type.shape[0], b_desc.block_type.shape[1]], b_desc.layout
+    )
     c_buffers = gl.allocate_shared_memory(c_desc.dtype, [CONSUMERS * PANELS, ROWS, PANEL], c_desc.layout)
     full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
     empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
@@ -284,13 +350,13 @@ def hopper_matmul_kernel(
             [
                 (multiply,
                  (0, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                  a_scale_ptr, b_scale_ptr, M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
                 (multiply,
                  (1, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                  a_scale_ptr, b_scale_ptr, M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
                 (multiply,
                  (2, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                  a_scale_ptr, b_scale_ptr, M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
                 (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS, SPLIT)),
             ],
             [4, 4, 1],
@@ -301,10 +367,10 @@ def hopper_matmul_kernel(
             [
                 (multiply,
                  (0, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                  a_scale_ptr, b_scale_ptr, M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
                 (multiply,
                  (1, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                  a_scale_ptr, b_scale_ptr, M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
                 (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS, SPLIT)),
             ],
             [4, 1],
@@ -315,7 +381,7 @@ def hopper_matmul_kernel(
             [
                 (multiply,
                  (0, c_desc, d_desc, a_ring, b_ring, c_buffers, full, empty, c_full, parts_ptr, counters_ptr,
-                  M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
+                  a_scale_ptr, b_scale_ptr, M, N, K, splits, group_m, c_after, PANELS, SPLIT)),
                 (load, (a_desc, b_desc, a_ring, b_ring, full, empty, M, N, K, splits, group_m, PANELS, SPLIT)),
             ],
             [1],

@@ -14,6 +14,45 @@ from labs_helpers.gemm.kernels.tile_order import grouped_tile
 
 
 @triton.jit
+def offsets(pid, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr, WIDE: tl.constexpr):
+    """Return the rows and columns of D that program `pid` computes, as 64-bit numbers if WIDE."""
+    row, column = grouped_tile(pid, tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
+    rows = row * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = column * BLOCK_N + tl.arange(0, BLOCK_N)
+    if WIDE:
+        rows, columns = rows.to(tl.int64), columns.to(tl.int64)
+    return rows, columns
+
+
+@triton.jit
+def add_products(
+    acc, a_ptr, b_ptr, rows, columns, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+    BLOCK_K: tl.constexpr, PRECISION: tl.constexpr, EVEN_K: tl.constexpr, IMPRECISE: tl.constexpr = None,
+):  # fmt: skip
+    """Return acc plus these rows of A times these columns of B. A is converted to B's dtype after its load.
+
+    IMPRECISE is tl.dot's max_num_imprecise_acc, for float8 on sm_90; other arguments: see `fused_matmul_kernel`.
+    """
+    k = tl.arange(0, BLOCK_K).to(rows.dtype)
+    # Rows past the edge read row 0 .. again and are never stored, so the loop needs no mask along M and N.
+    a_tile = a_ptr + (rows % M)[:, None] * stride_am + k[None, :] * stride_ak
+    b_tile = b_ptr + k[:, None] * stride_bk + (columns % N)[None, :] * stride_bn
+    for start in range(0, K, BLOCK_K):
+        if EVEN_K:
+            a = tl.load(a_tile)
+            b = tl.load(b_tile)
+        else:
+            a = tl.load(a_tile, mask=k[None, :] < K - start, other=0.0)
+            b = tl.load(b_tile, mask=k[:, None] < K - start, other=0.0)
+        acc = tl.dot(
+            a.to(b.dtype), b, acc, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE, out_dtype=acc.dtype
+        )
+        a_tile += BLOCK_K * stride_ak
+        b_tile += BLOCK_K * stride_bk
+    return acc
+
+
+@triton.jit
 def fused_matmul_kernel(
     a_ptr,
     b_ptr,
@@ -40,26 +79,12 @@ def fused_matmul_kernel(
 ):
     """One tile of D = ReLU(A·B + C). PRECISION is tl.dot's input_precision, EVEN_K: BLOCK_K divides K,
     WIDE: some offset needs 64 bits."""
-    row, column = grouped_tile(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
-    rows = row * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = column * BLOCK_N + tl.arange(0, BLOCK_N)
-    k = tl.arange(0, BLOCK_K)
-    if WIDE:
-        rows, columns, k = rows.to(tl.int64), columns.to(tl.int64), k.to(tl.int64)
-    # Rows past the edge read row 0 .. again and are never stored, so the loop needs no mask along M and N.
-    a_tile = a_ptr + (rows % M)[:, None] * stride_am + k[None, :] * stride_ak
-    b_tile = b_ptr + k[:, None] * stride_bk + (columns % N)[None, :] * stride_bn
+    rows, columns = offsets(tl.program_id(0), M, N, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for start in range(0, K, BLOCK_K):
-        if EVEN_K:
-            a = tl.load(a_tile)
-            b = tl.load(b_tile)
-        else:
-            a = tl.load(a_tile, mask=k[None, :] < K - start, other=0.0)
-            b = tl.load(b_tile, mask=k[:, None] < K - start, other=0.0)
-        acc = tl.dot(a, b, acc, input_precision=PRECISION)
-        a_tile += BLOCK_K * stride_ak
-        b_tile += BLOCK_K * stride_bk
+    acc = add_products(
+        acc, a_ptr, b_ptr, rows, columns, M, N, K, stride_am, stride_ak, stride_bk, stride_bn,
+        BLOCK_K, PRECISION, EVEN_K,
+    )  # fmt: skip
     inside = (rows[:, None] < M) & (columns[None, :] < N)
     c = tl.load(c_ptr + rows[:, None] * stride_cm + columns[None, :] * stride_cn, mask=inside, other=0.0)
     acc = tl.maximum(acc + c.to(tl.float32), 0.0)

@@ -15,6 +15,7 @@ from labs_helpers.compile.counters import counters
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.kernels import MOST_ROWS
+from labs_helpers.quantization.kernels.chips import has_ptx
 from labs_helpers.quantization.kernels.codes import DENSE, FP8, INT4, INT8
 from labs_helpers.quantization.kernels.few_rows_kernel import few_rows_kernel
 from labs_helpers.quantization.weights import Fp8Weight, Int8Weight, PairedInt4Weight
@@ -72,15 +73,16 @@ def few_rows_config(M: int, N: int, column_bytes: float, architecture: str | Non
     int4 up to 4 for SwiGLU's two bfloat16 weights. architecture None: the interpreter. Measured on an H200."""
     if architecture is None:
         return _INTERPRETED
-    small, dense = family(architecture) in ("sm_75", "gfx942"), column_bytes >= 2
-    least = 16 if small else 8
+    known, dense = family(architecture), column_bytes >= 2
+    small = known in ("sm_75", "gfx942")
+    wide_k, least = 128 if known == "sm_90" else 64, 16 if known == "sm_75" else 8
     if M > SLICED or M > SLICED // 2 and dense and N >= 60 * sms:
         stages = 2 if small else 5 if dense and N <= 64 * sms else 3
-        return FewRowsConfig(32 if small else 64, 1, 64 if small else 128, 4, stages, 1 if dense else 2, least)
+        return FewRowsConfig(32 if small else 64, 1, wide_k, 4, stages, 1 if dense else 2, least)
     # Enough warps for an SM's loads: two per tile of 32 outputs where there are many tiles, otherwise more warps per
     # tile, and then smaller tiles.
     block_n, warps = (32, 2) if N >= 96 * sms else (32, 4) if N >= 48 * column_bytes * sms else (16, 4)
-    block_k = 32 if small else 64 if dense and (column_bytes > 2 or block_n * warps == 64) else 128
+    block_k = 32 if small else 64 if dense and (column_bytes > 2 or block_n * warps == 64) else wide_k
     return FewRowsConfig(block_n, warps, block_k, warps, 2 if small else 3, 1, least)
 
 
@@ -160,7 +162,7 @@ class FewRowsLaunch:
         constants = {
             "FORMAT": format, "GROUP": group, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
             "BLOCK_N": config.BLOCK_N, "SLICES": config.SLICES, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
-            "EVEN": even, "PTX": (architecture or "").startswith("sm_"),
+            "EVEN": even, "PTX": has_ptx(architecture),
         }  # fmt: skip
         options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
         self.numbers, self.constants, self.options = (M, N, K, row, blocks, self.parts), constants, options

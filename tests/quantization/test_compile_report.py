@@ -1,0 +1,36 @@
+"""The kernels that read quantized weights use every target's tensor cores and fit into its shared memory."""
+
+import re
+
+import pytest
+
+from labs_helpers.compile.ahead_of_time import TARGETS, triton_for
+from labs_helpers.quantization import compile_report
+from tests.gemm.test_compile_report import INSTRUCTION, needs_triton_3_2
+
+PRODUCTS = ("few_rows_kernel", "many_rows_kernel")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return compile_report.compile_everywhere([target for target in TARGETS if target != "sm_75" or triton_for(target)])
+
+
+@pytest.mark.parametrize("target", [pytest.param("sm_75", marks=needs_triton_3_2), *list(TARGETS)[1:]])
+def test_tensor_cores_within_the_chip(table, target):
+    rows = table[table.target == target].to_dict("records")
+    assert {row["kernel"] for row in rows} == {*PRODUCTS, "dequantize_kernel", "round_rows_kernel"}
+    for row in rows:
+        assert row["shared"] <= row["shared_limit"] and not row["spills"] and row["registers"] > 4, row
+        if row["kernel"] in PRODUCTS:
+            # Triton takes the older instruction for int8 on sm_100, and where each warp has a matrix of its own.
+            older = target == "sm_100" and row["format"] == "int8 × int8" or "16×16×" in row["tile"]
+            expected = r"mma\.sync" if older and target.startswith("sm_") else INSTRUCTION[target]
+            assert re.fullmatch(expected, row["instruction"]) and row["count"], row
+    with_float8 = {"fp8", "fp8 × fp8"} if target in compile_report.WITH_FLOAT8 else set()
+    assert {row["format"] for row in rows} == {"int8", "int8 × int8", "int4", *with_float8}
+
+
+def test_an_unknown_target_is_refused_with_the_list():
+    with pytest.raises(ValueError, match="sm_42.*gfx942"):
+        compile_report.compile_everywhere(["sm_42"])
