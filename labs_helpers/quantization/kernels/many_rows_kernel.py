@@ -15,11 +15,16 @@ from labs_helpers.quantization.kernels.few_rows_kernel import offset, whole_numb
 
 
 @triton.jit
-def scaled_codes(codes, scale_ptr, zero_ptr, group, n, N, dtype: tl.constexpr):
+def load_scales(scale_ptr, zero_ptr, group, n, N):
+    """Return the scales and zero points of one group."""
+    place = group * N + n
+    return tl.load(scale_ptr + place, mask=n < N, other=0.0), tl.load(zero_ptr + place, mask=n < N, other=0)
+
+
+@triton.jit
+def scaled_codes(codes, scale, zero, dtype: tl.constexpr):
     """Return scale · (code − zero) in `dtype`, rounded once, for int4 codes (n, k) of one group."""
-    zero = tl.load(zero_ptr + group * N + n, mask=n < N, other=0).to(tl.float32)
-    scale = tl.load(scale_ptr + group * N + n, mask=n < N, other=0.0)
-    w = whole_numbers(codes, dtype) - (zero + offset(dtype)).to(dtype)[:, None]  # exact
+    w = whole_numbers(codes, dtype) - (zero.to(tl.float32) + offset(dtype)).to(dtype)[:, None]  # exact
     if dtype == tl.bfloat16:
         return w * scale[:, None]
     else:
@@ -44,12 +49,13 @@ def add_int4_products(
     for start in range(0, row, BLOCK_K):
         pair = start // GROUP
         first = start + pair * GROUP  # along K
+        scale, zero = load_scales(scale_ptr, zero_ptr, 2 * pair, n, N)
+        scale_high, zero_high = load_scales(scale_ptr, zero_ptr, 2 * pair + 1, n, N)
         w = tl.load(w_tile + start)
-        low = scaled_codes(w & 15, scale_ptr, zero_ptr, 2 * pair, n, N, dtype)
-        acc = tl.dot(low, tl.load(x_tile + first), acc, input_precision=PRECISION)
-        high = scaled_codes(w >> 4, scale_ptr, zero_ptr, 2 * pair + 1, n, N, dtype)
-        x = tl.load(x_tile + first + GROUP, mask=first + GROUP + i[:, None] < K, other=0.0)
-        acc = tl.dot(high, x, acc, input_precision=PRECISION)
+        x = tl.load(x_tile + first)
+        x_high = tl.load(x_tile + first + GROUP, mask=first + GROUP + i[:, None] < K, other=0.0)
+        acc = tl.dot(scaled_codes(w & 15, scale, zero, dtype), x, acc, input_precision=PRECISION)
+        acc = tl.dot(scaled_codes(w >> 4, scale_high, zero_high, dtype), x_high, acc, input_precision=PRECISION)
     return acc
 
 
@@ -92,9 +98,10 @@ def dequantize_kernel(
     if GROUP > 0:
         pair = tl.program_id(0) % blocks * BLOCK_K // GROUP
         k = (i + pair * GROUP)[None, :]
-        tl.store(out + k, scaled_codes(codes & 15, scale_ptr, zero_ptr, 2 * pair, n, N, dtype), mask=inside)
-        high = scaled_codes(codes >> 4, scale_ptr, zero_ptr, 2 * pair + 1, n, N, dtype)
-        tl.store(out + k + GROUP, high, mask=inside & (k + GROUP < K))
+        scale, zero = load_scales(scale_ptr, zero_ptr, 2 * pair, n, N)
+        tl.store(out + k, scaled_codes(codes & 15, scale, zero, dtype), mask=inside)
+        scale, zero = load_scales(scale_ptr, zero_ptr, 2 * pair + 1, n, N)
+        tl.store(out + k + GROUP, scaled_codes(codes >> 4, scale, zero, dtype), mask=inside & (k + GROUP < K))
     else:
         scale = tl.load(scale_ptr + n, mask=n < N, other=0.0)[:, None]
         tl.store(out + i[None, :], (codes.to(tl.float32) * scale).to(dtype), mask=inside)
