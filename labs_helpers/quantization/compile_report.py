@@ -10,23 +10,25 @@ from labs_helpers.compile.ahead_of_time import TARGETS
 from labs_helpers.compile.launches import record_launches
 from labs_helpers.compile.report import Build, compile_report
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.quantization.kernels.few_rows import few_rows, few_rows_config
+from labs_helpers.quantization.kernels.few_rows import FewRowsConfig, few_rows
 from labs_helpers.quantization.kernels.many_rows import dequantized, fused_rows, rounded_rows, table_for
 from labs_helpers.quantization.kernels.round_rows import round_rows
 from labs_helpers.quantization.weights import Fp8Weight, Int4Weight, Int8Weight, PairedInt4Weight
 
 WITH_FLOAT8 = ("sm_90", "sm_100")
-# Triton 3.2 lacks the dependent launches that few_rows mentions, and on AMD its tiles exceed the shared memory.
-WITH_FEW_ROWS = ("sm_80", "sm_90", "sm_100")
+# Target → rows → what few_rows_config returns there for as many rows of x. Triton 3.2 lacks the dependent launches that
+# the kernel mentions, and int4 with 64 rows exceeds the shared memory of AMD's chips.
+_UP_TO_16, _MORE = {16: FewRowsConfig(32, 4, 128, 4, 3, 1)}, {64: FewRowsConfig(64, 1, 128, 4, 3, 2)}
+FEW_ROWS = {t: {} if t == "sm_75" else _UP_TO_16 | (_MORE if t.startswith("sm_") else {}) for t in TARGETS}
 FORMATS = ("int8", "int4", "fp8")
 
 
 def compile_everywhere(targets: Iterable[str] = tuple(TARGETS), formats: Iterable[str] = FORMATS):
     """Return the compile report of every kernel, with all configurations of the target, for 512 × 1024 weights.
 
-    See `compile.report.compile_report`; the column format is added. The weights' x is float16. Targets without float8
-    have no rows for fp8, and only WITH_FEW_ROWS have few_rows, with 16 rows. Raises ValueError for an unknown target,
-    and CompileError, which names kernel and target, if a build fails.
+    See `compile.report.compile_report`; the column format is added. x is bfloat16, on sm_75 float16. Targets without
+    float8 have no rows for fp8, and few_rows is missing where FEW_ROWS says so. Raises ValueError for an unknown
+    target, and CompileError, which names kernel and target, if a build fails.
     """
     return compile_report(build for target in targets for format in list(formats) for build in _builds(target, format))
 
@@ -36,15 +38,16 @@ def _builds(target: str, format: str) -> Iterator[Build]:
         raise ValueError(f"target {target!r} is not one of {', '.join(TARGETS)}")
     if format == "fp8" and target not in WITH_FLOAT8:
         return
-    w, x = (torch.zeros(rows, 1024, device=this_machine().device, dtype=torch.float16) for rows in (512, 64))
+    dtype = torch.float16 if target == "sm_75" else torch.bfloat16
+    w, x = (torch.zeros(rows, 1024, device=this_machine().device, dtype=dtype) for rows in (512, 64))
     weight: Int8Weight | Fp8Weight | PairedInt4Weight
     if format == "int4":
         weight = PairedInt4Weight.of(Int4Weight.quantize(w))
     else:
         weight = (Int8Weight if format == "int8" else Fp8Weight).quantize(w)
     with record_launches(run=False) as launches:
-        if target in WITH_FEW_ROWS:
-            few_rows(x[:16], weight, config=few_rows_config(1, target))
+        for rows, config in FEW_ROWS[target].items():
+            few_rows(x[:rows], weight, config=config)
         dequantized(weight, x.dtype)
         for config in table_for(False, target):
             fused_rows(x, weight, config)
@@ -54,4 +57,6 @@ def _builds(target: str, format: str) -> Iterator[Build]:
                 rounded_rows(codes, scale, weight, x.dtype, config)
     for launch in launches:
         rounded = launch.arguments.get("ROUNDED", launch.name == "round_rows_kernel")
+        if "PTX" in launch.arguments:
+            launch.arguments["PTX"] = target.startswith("sm_")
         yield Build(launch.name, launch, target, {"format": f"{format} × {format}" if rounded else format})

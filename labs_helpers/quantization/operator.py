@@ -13,27 +13,25 @@ from labs_helpers.quantization.weights import Fp8Weight, Int8Weight, PairedInt4W
 KernelWeight = Int8Weight | Fp8Weight | PairedInt4Weight
 
 
-def weight_of(codes: Tensor, scale: Tensor, zero: Tensor | None, group: int, K: int) -> KernelWeight:
+def weight_of(codes: Tensor, scale: Tensor, group: int, K: int) -> KernelWeight:
     """Return the weight that these tensors store; the dtype of the codes tells its format."""
     if codes.dtype == torch.int8:
         return Int8Weight(codes, scale)
     if codes.dtype == torch.float8_e4m3fn:
         return Fp8Weight(codes, scale)
-    if codes.dtype != torch.uint8 or zero is None:
-        raise TypeError(f"codes are in {codes.dtype}; int8, float8_e4m3fn, and uint8 with zero points are known")
-    return PairedInt4Weight(codes, scale, zero, group, K)
+    if codes.dtype != torch.uint8:
+        raise TypeError(f"codes are in {codes.dtype}; int8, float8_e4m3fn, and uint8 are known")
+    return PairedInt4Weight(codes, scale, group, K)
 
 
 @torch.library.custom_op("tile_to_cluster::quantized_product", mutates_args=())
-def quantized_product(
-    x: Tensor, codes: Tensor, scale: Tensor, zero: Tensor | None, group: int, K: int, round_x: bool = False
-) -> Tensor:
+def quantized_product(x: Tensor, codes: Tensor, scale: Tensor, group: int, K: int, round_x: bool = False) -> Tensor:
     """Return x · Wᵀ, (M, N), for x (M, K) and a weight's tensors, as in `weight_of`. Raises ValueError as few_rows.
 
     round_x: with more than MOST_ROWS rows, round x to the 8 bits of the weight's codes. With fewer, reading the weight
     takes the time, so x stays as it is. Raises RuntimeError for float8 on a chip without it.
     """
-    weight = weight_of(codes, scale, zero, group, K)
+    weight = weight_of(codes, scale, group, K)
     _check(x, K)
     if x.is_cuda and isinstance(weight, Fp8Weight):
         check_float8()
@@ -54,9 +52,7 @@ def quantized_product(
 
 
 @quantized_product.register_fake
-def _fake(
-    x: Tensor, codes: Tensor, scale: Tensor, zero: Tensor | None, group: int, K: int, round_x: bool = False
-) -> Tensor:
+def _fake(x: Tensor, codes: Tensor, scale: Tensor, group: int, K: int, round_x: bool = False) -> Tensor:
     _check(x, K)
     return x.new_empty(x.shape[0], codes.shape[0])
 

@@ -121,13 +121,13 @@ class PairedInt4Weight:
     """An `Int4Weight` in the order in which a kernel reads it: two groups share their bytes.
 
     packed: uint8 (N, pairs · group); byte i of a pair holds code i of its first group in the lower four bits and that
-    of its second group in the upper ones, so each half is a contiguous piece of K. scale and zero: (2 · pairs, N); an
-    odd last group gets a partner with scale 0. K: inputs.
+    of its second group in the upper ones, so each half is a contiguous piece of K. scale: bfloat16 (2 · pairs, N, 2),
+    a scale and its zero point, which a kernel reads as one word; an odd last group gets a partner with scale 0. K:
+    inputs.
     """
 
     packed: Tensor
     scale: Tensor
-    zero: Tensor
     group: int
     K: int
 
@@ -139,9 +139,10 @@ class PairedInt4Weight:
         if groups % 2:
             codes = torch.cat([codes, codes.new_zeros(N, 1, group)], dim=1)
         first, second = codes[:, 0::2], codes[:, 1::2]
-        fill = (0, 0, 0, groups % 2)
-        scale, zero = (torch.nn.functional.pad(part.T, fill).contiguous() for part in (weight.scale, weight.zero))
-        return cls((first | (second << 4)).flatten(1).contiguous(), scale, zero, group, groups * group)
+        scale = torch.stack([weight.scale.T, weight.zero.T.to(weight.scale.dtype)], dim=2)
+        if groups % 2:
+            scale = torch.cat([scale, torch.zeros_like(scale[:1])])
+        return cls((first | (second << 4)).flatten(1).contiguous(), scale.contiguous(), group, groups * group)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -149,12 +150,13 @@ class PairedInt4Weight:
 
     @property
     def nbytes(self) -> int:
-        return self.packed.nbytes + self.scale.nbytes + self.zero.nbytes
+        return self.packed.nbytes + self.scale.nbytes
 
     def dequantize(self, dtype: torch.dtype = torch.float32) -> Tensor:
         pairs = self.packed.unflatten(1, (-1, self.group))
         codes = torch.stack([pairs & 15, pairs >> 4], dim=2).flatten(1, 2).float()  # (N, 2 · pairs, group)
-        wide = (codes - self.zero.T.float()[..., None]) * self.scale.T.float()[..., None]
+        scale, zero = self.scale.float().transpose(0, 1)[..., None].unbind(2)
+        wide = (codes - zero) * scale
         return wide.flatten(1)[:, : self.K].to(dtype)
 
 

@@ -170,7 +170,7 @@ def test_a_chip_without_float8_is_named(monkeypatch, capability, architecture, n
 def test_the_operator_rounds_x_with_many_rows(kind):
     weight = make(kind, 20, 96, torch.float32)
     x = torch.randn(70, 2, 96, device=DEVICE)[:, 0]  # the operator copies what is not contiguous
-    keywords = {"zero": None, "group": 0, "K": 96, "round_x": True}
+    keywords = {"group": 0, "K": 96, "round_x": True}
     assert torch.equal(
         quantized_product(x, weight.q, weight.scale, **keywords), rounded_product(x.contiguous(), weight)
     )

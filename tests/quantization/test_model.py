@@ -32,13 +32,39 @@ def test_layer_is_its_dequantized_weight(scheme, rows):
     assert (away <= (256 + 4) * 2**-24 * size).all()
 
 
-def test_saved_state_loads(tmp_path):
-    first = quantize(model()[:3], "int8")
+def layer(scheme, K):
+    return quantize(nn.Sequential(nn.Linear(K, 48)), scheme)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_saved_state_loads(scheme, tmp_path):
+    torch.manual_seed(0)
+    first, second = layer(scheme, 384), layer(scheme, 384)  # three groups of 128
     torch.save(first.state_dict(), tmp_path / "w.pt")
-    second = quantize(nn.Sequential(nn.Linear(256, 48, bias=False), nn.ReLU(), nn.Linear(48, 128)), "int8")
     second.load_state_dict(torch.load(tmp_path / "w.pt"))
-    x = torch.randn(2, 256)
+    x = torch.randn(2, 384)
     assert torch.equal(first(x), second(x))
+
+
+@pytest.mark.parametrize(
+    ("saved", "model", "told"),
+    [
+        (("int8", 192), ("fp8", 192), "saved as int8 with K = 192, and the model has float8_e4m3fn with K = 192"),
+        (
+            ("int4-64", 192),
+            ("int4-64", 256),
+            "saved as int4 in groups of 64 with K = 192, and .* int4 in groups of 64 with",
+        ),
+        (("int4-32", 256), ("int4-128", 256), "in groups of 32 .*and the model has int4 in groups of 128"),
+        (("int4-64", 192), ("int8", 192), "0 was saved as int4 in groups of 64 .* has int8 with K = 192"),
+    ],
+)
+def test_another_format_does_not_load(saved, model, told):
+    states, skeleton = layer(*saved).state_dict(), layer(*model)
+    before = skeleton[0].codes.clone()
+    with pytest.raises(RuntimeError, match=told):
+        skeleton.load_state_dict(states)
+    assert torch.equal(skeleton[0].codes.view(torch.uint8), before.view(torch.uint8))
 
 
 def test_bytes_and_kept_layers():

@@ -52,7 +52,6 @@ def cached_attention_kernel(
     previous kernel ends (programmatic dependent launch).
     """
     if DEPENDENT:
-        tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
     split, head = tl.program_id(0) % splits, tl.program_id(0) // splits
     batch, kv_head = (head // Hkv).to(tl.int64), head % Hkv
@@ -108,6 +107,8 @@ def cached_attention_kernel(
         D, BLOCK_D, BLOCK_N, False, PRECISION, True,
     )  # fmt: skip
 
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
     first_row = head.to(tl.int64) * group
     if BLOCK_S == 1:
         o = (acc / l[:, None]).to(o_ptr.dtype.element_ty)

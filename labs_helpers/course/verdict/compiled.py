@@ -50,8 +50,8 @@ def check_tensor_cores(launch: Launch) -> str:
             CASE,
             "compiled for sm_90 in float16, the kernel has no tensor-core instruction.",
             cause=(
-                "tl.dot gets A and B as float32, which tensor cores round: pass both in the dtype in which they "
-                "were loaded."
+                "tl.dot gets float32 factors, which it multiplies without tensor cores: pass both in the input's "
+                "dtype, here float16."
             )
             if calls(ast.parse(source_of(launch.kernel)), "tl.dot")
             else "the kernel does not compute the product with tl.dot.",

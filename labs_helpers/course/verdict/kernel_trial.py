@@ -158,8 +158,8 @@ def _overlapping(dimensions: int) -> str:
     if dimensions == 1:
         return "the programs' blocks overlap. A block starts at program id × block size."
     return (
-        "the programs' tiles overlap. A tile starts at program id × block size: rows from axis 0 with BLOCK_M, "
-        "columns from axis 1 with BLOCK_N."
+        "the programs' tiles overlap: the store uses a wrong stride, or a tile does not start at program id × block "
+        "size in each dimension."
     )
 
 

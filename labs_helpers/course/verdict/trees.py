@@ -127,9 +127,9 @@ class Comparison:
         fitting = [candidate for candidate in causes() if self._explains(mine, wanted, candidate[1])]
         fitting = likely(still_possible(fitting, self.passed), lambda answer: True)
         fitting = fitting or next(filter(None, (cause(difference) for cause in self.otherwise)), "")
-        where, got, expected = self._words(difference, told)
+        place, where, got, expected = self._words(difference, told)
         picture = self._picture(difference)
-        raise Wrong(case, got, expected, where, fitting, self.advice.format(where=where), picture)
+        raise Wrong(case, got, expected, where, fitting, self.advice.format(where=place), picture)
 
     def _picture(self, difference: Difference) -> Picture | None:
         """Return the picture of each rank's content, if all leaves are arrays."""
@@ -179,8 +179,8 @@ class Comparison:
         made = dict(leaves(answer))
         return made.keys() == found.keys() and all(self._near(p, found[p], made[p], times, slack) for p in found)
 
-    def _words(self, difference: Difference, told: Callable[[Any], str]) -> tuple[str, str, str]:
-        """Return (where, found, expected) in words for the first wrong leaf."""
+    def _words(self, difference: Difference, told: Callable[[Any], str]) -> tuple[str, str, str, str]:
+        """Return (place, where, found, expected) in words for the first wrong leaf; where says how much is wrong."""
         path, *others = difference.wrong
         found, right = difference.found[path], difference.right[path]
         a, b = as_array(found), as_array(right)
@@ -189,7 +189,7 @@ class Comparison:
         )
         place = self.place(path)
         if a is None or b is None or a.shape != b.shape:
-            return place + more, *(_form(leaf) for leaf in (found, right))
+            return place, place + more, *(_form(leaf) for leaf in (found, right))
         bound = self._bound(path, found, b)
         off = ~within(a, b, bound, 0.0)
         with np.errstate(all="ignore"):
@@ -199,13 +199,13 @@ class Comparison:
         got, wanted = a[at], b[at]
         if a.ndim:
             place = f"{place}, element {[int(i) for i in at] if a.ndim > 1 else int(at[0])}"
-            place += f" ({int(off.sum()):,} of {off.size:,} are off)" if a.size > 1 else ""
+            more = f" ({int(off.sum()):,} of {off.size:,} are off)" * (a.size > 1) + more
         digits = next((d for d in (6, 8, 17) if f"{got:.{d}g}" != f"{wanted:.{d}g}"), 17)
         shown = [(str(x) if isinstance(x, np.integer) else f"{x:.{digits}g}") + told(x) for x in (got, wanted)]
         error, allowed = abs(float(got) - float(wanted)), float(np.broadcast_to(bound, a.shape)[at])
         if self.why and error < 1e3 * allowed:
             shown[1] += f"\n  error {error:.2g}, allowed {allowed:.2g} ({self.why})"
-        return place + more, *shown
+        return place, place + more, *shown
 
 
 def _made(answer: Any) -> Any:

@@ -16,33 +16,30 @@ from labs_helpers.compile.dependent_launch import dependent_options
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.kernels import MOST_ROWS
-from labs_helpers.quantization.kernels.few_rows_kernel import DENSE, FP8, INT4, INT8, few_rows_kernel
+from labs_helpers.quantization.kernels.codes import DENSE, FP8, INT4, INT8
+from labs_helpers.quantization.kernels.few_rows_kernel import few_rows_kernel
 from labs_helpers.quantization.weights import Fp8Weight, Int8Weight, PairedInt4Weight
 
 MOST_PARTS = 16
-FETCHED = 16 * 2**20  # bytes of the weights that all programs together fetch ahead, a third of an H200's L2
 Weight = Tensor | Int8Weight | Fp8Weight | PairedInt4Weight
 
 
 @dataclass(frozen=True)
 class FewRowsConfig:
-    """BLOCK_N outputs per program, BLOCK_K columns of the stored weight per step (int4: its group, whatever this says),
-    num_warps and num_stages as in Triton, and the number of programs that one SM is to run at a time."""
+    """BLOCK_N outputs per program; SLICES of BLOCK_K columns of the stored weight per step (int4: at most its
+    group), one per warp, or a single one that the warps share by rows; num_warps and num_stages as in Triton; and
+    the number of programs that one SM is to run at a time."""
 
     BLOCK_N: int
+    SLICES: int
     BLOCK_K: int
     num_warps: int
     num_stages: int
     programs: int
 
 
-_INTERPRETED = FewRowsConfig(16, 32, 4, 1, 1)
-# Bytes of a stored weight → configuration. Chosen so that an SM has 64 KB or more of loads in flight.
-CONFIGS = {
-    "sm_90": {2: FewRowsConfig(64, 128, 4, 6, 1), 1: FewRowsConfig(64, 128, 4, 4, 3)},
-    "sm_80": {2: FewRowsConfig(64, 64, 4, 4, 2), 1: FewRowsConfig(64, 64, 4, 4, 2)},
-    "sm_75": {2: FewRowsConfig(32, 64, 4, 2, 2), 1: FewRowsConfig(32, 64, 4, 2, 2)},
-}
+_INTERPRETED = FewRowsConfig(16, 2, 32, 4, 1, 1)
+SLICED = 16  # rows up to which each warp takes a slice of K; with more, the warps would read too much of x
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,6 @@ class _Stored:
     K: int
     codes: Tensor
     scale: Tensor | None = None
-    zero: Tensor | None = None
     group: int = 0
 
 
@@ -67,16 +63,25 @@ def stored(weight: Weight) -> _Stored:
     if isinstance(weight, Fp8Weight):
         return _Stored(FP8, *weight.shape, weight.q.view(torch.uint8), weight.scale)
     if isinstance(weight, PairedInt4Weight):
-        return _Stored(INT4, *weight.shape, weight.packed, weight.scale, weight.zero, weight.group)
+        return _Stored(INT4, *weight.shape, weight.packed, weight.scale.view(torch.int32), weight.group)
     raise TypeError(f"a weight is {type(weight).__name__}; int4 weights are read as PairedInt4Weight.of(weight)")
 
 
-def few_rows_config(item_bytes: int, architecture: str | None) -> FewRowsConfig:
-    """Return the configuration for a stored weight of 1 or 2 bytes per element; architecture None: the interpreter."""
-    if architecture is None:
+def few_rows_config(M: int, N: int, column_bytes: float, device: torch.device) -> FewRowsConfig:
+    """Return the configuration for M rows and N outputs. column_bytes: what each output reads per column of x, 0.5 for
+    int4 up to 4 for SwiGLU's two bfloat16 weights. Measured on an H200."""
+    architecture = this_machine().architecture
+    if architecture is None or device.type == "cpu":
         return _INTERPRETED
-    known = family(architecture)
-    return CONFIGS.get(known, CONFIGS["sm_90" if known == "sm_100" else "sm_80"])[min(item_bytes, 2)]
+    sms, small, dense = multiprocessors(device.index), family(architecture) == "sm_75", column_bytes >= 2
+    if M > SLICED or M > SLICED // 2 and dense and N >= 40 * sms:
+        stages = 2 if small else 5 if dense and N <= 64 * sms else 3
+        return FewRowsConfig(32 if small else 64, 1, 64 if small else 128, 4, stages, 1 if dense else 2)
+    # Enough warps for an SM's loads: two per tile of 32 outputs where there are many tiles, otherwise more warps per
+    # tile, and then smaller tiles.
+    block_n, warps = (32, 2) if N >= 96 * sms else (32, 4) if N >= 48 * column_bytes * sms else (16, 4)
+    block_k = 32 if small else 64 if dense and (column_bytes > 2 or block_n * warps == 64) else 128
+    return FewRowsConfig(block_n, warps, block_k, warps, 2 if small else 3, 1)
 
 
 def few_rows(
@@ -140,28 +145,24 @@ class FewRowsLaunch:
         device: torch.device, norm: bool, residual: bool, swiglu: bool, config: FewRowsConfig | None,
         parts: int | None, dependent: bool,
     ) -> None:  # fmt: skip
-        item = 1 if format == INT4 else stored_as.itemsize
-        config = config or few_rows_config(item, this_machine().architecture)
-        block_k = group or config.BLOCK_K
-        tiles, blocks = -(-N // config.BLOCK_N), -(-row // block_k)
+        column_bytes = row * stored_as.itemsize / K * (2 if swiglu else 1)
+        config = config or few_rows_config(M, N, column_bytes, device)
+        block_k = min(group or config.BLOCK_K, config.BLOCK_K)
+        tiles, blocks = -(-N // config.BLOCK_N), -(-row // (config.SLICES * block_k))
         if parts is None:
             slots = config.programs * (1 if device.type == "cpu" else multiprocessors(device.index))
             parts = choose_splits(tiles, blocks, slots)
         self.parts, self.tiles = max(1, min(parts, blocks, MOST_PARTS)), tiles
         self.shape, self.device = (M, N), device
-        block_m = max(16, 1 << (M - 1).bit_length())
-        each = (2 if swiglu else 1) * config.BLOCK_N * block_m + block_m
+        block_m = max(8, 1 << (M - 1).bit_length())
+        each = (2 if swiglu else 1) * config.BLOCK_N * block_m
         self.workspace = self.parts * tiles * each if self.parts > 1 else 0
+        even = row % (config.SLICES * block_k) == 0 and K == row * (2 if format == INT4 else 1)  # no odd last group
         constants = {
-            "FORMAT": format, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
-            "BLOCK_N": config.BLOCK_N, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
-            "DEPENDENT": dependent, "AHEAD": 0,
+            "FORMAT": format, "GROUP": group, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
+            "BLOCK_N": config.BLOCK_N, "SLICES": config.SLICES, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
+            "DEPENDENT": dependent, "EVEN": even, "PTX": (this_machine().architecture or "").startswith("sm_"),
         }  # fmt: skip
-        if dependent and row * stored_as.itemsize % 16 == 0:
-            all_rows, pieces = N * self.parts * (2 if swiglu else 1), max(1, 128 // config.BLOCK_N)
-            of_a_row = min(blocks // self.parts * block_k, row) * stored_as.itemsize
-            ahead = min(FETCHED // all_rows, of_a_row)
-            constants["AHEAD"] = ahead // pieces // 16 * 16 * pieces
         options = {"num_warps": config.num_warps, "num_stages": config.num_stages} | dependent_options(dependent)
         self.numbers, self.constants, self.options = (M, N, K, row, blocks, self.parts), constants, options
         self.launches: dict[float, TensorLaunch] = {}
@@ -181,9 +182,9 @@ class FewRowsLaunch:
             launch = self.launches[eps] = TensorLaunch(
                 few_rows_kernel, self.tiles * self.parts, (*self.numbers, eps), self.constants, self.options
             )
-        scales = [y if tensor is None else tensor for tensor in (of.scale, of.zero, other.scale, other.zero)]
+        scales = [y if scale is None else scale for scale in (of.scale, other.scale)]
         launch(
-            x, of.codes, *scales[:2], other.codes, *scales[2:], y if norm is None else norm,
+            x, of.codes, scales[0], other.codes, scales[1], y if norm is None else norm,
             y if residual is None else residual, y, part, count,
         )  # fmt: skip
         return y

@@ -112,10 +112,10 @@ def _row(weight: Weight) -> tuple[torch.dtype, int, int]:
     return weight.q.dtype, weight.q.shape[1], 0
 
 
-def _tensors(weight: Weight) -> tuple[Tensor, Tensor, Tensor]:
+def _tensors(weight: Weight) -> tuple[Tensor, Tensor]:
     if isinstance(weight, PairedInt4Weight):
-        return weight.packed, weight.scale, weight.zero
-    return weight.q, weight.scale, weight.scale
+        return weight.packed, weight.scale.view(torch.int32)  # a scale and its zero point
+    return weight.q, weight.scale
 
 
 def check(x: Tensor, weight: Weight, x_scale: Tensor | None = None) -> None:
@@ -175,7 +175,7 @@ def _launch_for(
     wide = max(M * K, N * row, M * N) + 2**20 >= 2**31
     constants = keywords | {
         "GROUP": group, "ROUNDED": rounded, "PRECISION": "ieee", "EVEN_K": K % block_k == 0, "WIDE": wide,
-        "IMPRECISE": 32 if fast is False and codes == FP8 else None,
+        "IMPRECISE": 32 if fast is False and codes == FP8 else None, "PTX": this_machine().capability is not None,
     }  # fmt: skip
     programs = triton.cdiv(N, config.BLOCK_M) * triton.cdiv(M, config.BLOCK_N)
     return TensorLaunch(many_rows_kernel, programs, (N, K, row, M), constants, options)
@@ -187,6 +187,6 @@ def _dequantization(
     starts: tuple[int, ...],
 ) -> TensorLaunch:  # fmt: skip
     block_n, block_k = (32, group) if group else (16, 256)
-    constants = {"BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP": group}
+    constants = {"BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP": group, "PTX": this_machine().capability is not None}
     programs = triton.cdiv(N, block_n) * triton.cdiv(row, block_k)
     return TensorLaunch(dequantize_kernel, programs, (N, K, row), constants, {"num_warps": 4})

@@ -26,7 +26,10 @@ def whole(low: int, high: int, *shape: int, seed: int = 0, dtype: torch.dtype = 
     return torch.randint(low, high + 1, shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
-def cached(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return (q, scale): keys or values, (H, L, D), as int8, with one scale per position, (H, L)."""
-    scale = x.abs().amax(dim=2) / 127
+def cached(x: torch.Tensor, room: torch.Tensor | float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return (q, scale): keys or values, (H, L, D), as int8, with one scale per position, (H, L).
+
+    room: how many times as large as a position's largest value its range is, (H, L).
+    """
+    scale = room * x.abs().amax(dim=2) / 127
     return (x / scale[..., None]).round().to(torch.int8), scale

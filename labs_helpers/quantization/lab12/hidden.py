@@ -102,5 +102,5 @@ def int8_matmul(function: Callable[..., Any], draw: np.random.Generator) -> Iter
 def int8_cache_attention(function: Callable[..., Any], draw: np.random.Generator) -> Iterator[Any]:
     for dtype, D, blocks in ((single, 16, {}), (half, 32, {"BLOCK": 16}), (single, 64, {"BLOCK": 64})):
         H, L = int(draw.integers(1, 4)), int(draw.integers(2, 90))
-        k, v = (cached(normal(draw, H, L, D)) for _ in range(2))
+        k, v = (cached(normal(draw, H, L, D), 1 + normal(draw, H, L).abs()) for _ in range(2))
         yield launched(function, normal(draw, H, D, dtype=dtype), *k, *v, **blocks)

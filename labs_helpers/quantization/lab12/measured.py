@@ -1,17 +1,25 @@
-"""What lab 12 measures on this machine, and the recorded roofs that its predictions use."""
+"""What lab 12 measures on this machine, and the recorded roofs and products that its predictions meet."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 import torch
 
 from labs_helpers.course.exercise import whose
 from labs_helpers.measure.machine import this_machine
+from labs_helpers.measure.records import label
 from labs_helpers.measure.roofs import Roofs
 from labs_helpers.measure.study import Study
 from labs_helpers.measure.timing import measure_rounds
 
+PRODUCTS = (
+    Study("quantization-few-rows", "python -m labs_helpers.quantization.few_rows_study"),
+    Study("quantization-many-rows", "python -m labs_helpers.quantization.many_rows_study"),
+)
+FORMATS = {"int8": "int8", "int4": "int4, groups of 128"}  # in the records → in the lab's figure
+BY_PYTORCH = r"F\.|torch\.|_"  # how the names of PyTorch's products begin
 ROOFS = Study("first_kernels", "python -m labs_helpers.first_kernels.lab00.study")
 
 
@@ -19,6 +27,28 @@ def recorded_roofs() -> Roofs:
     """Return the copy bandwidth and the half-precision matmul rate that lab 00 recorded on an H200."""
     row = ROOFS.load().dropna(subset=["roof_bandwidth"]).iloc[-1]
     return Roofs(float(row.roof_bandwidth), float(row.roof_flops), str(row["dtype"]))
+
+
+def recorded_speed_ups(N: int, K: int) -> tuple[dict[str, dict[int, float]], str]:
+    """Return ({format: {M: times as fast}}, what to say about them) for products with an (N, K) weight on an H200.
+
+    The course's fastest product in a format is compared with the fastest one in bfloat16. Without a record, there are
+    no formats.
+    """
+    import pandas
+
+    frames = []
+    for study in PRODUCTS:
+        with suppress(FileNotFoundError):
+            frames.append(study.load())
+    found = pandas.concat(frames) if frames else pandas.DataFrame(columns=["K", "N", "us"])
+    found = found[(found["K"] == K) & (found["N"] == N)].dropna(subset=["us"])
+    if found.empty:
+        return {}, f"Not recorded on an H200 yet. On a GPU: {PRODUCTS[0].command}"
+    plain = found[found["format"] == "bf16"].groupby("M")["us"].min()
+    ours = found[~found["name"].str.match(BY_PYTORCH)].groupby(["format", "M"])["us"].min()
+    gains = {name: (plain / ours[key]).dropna().to_dict() for key, name in FORMATS.items() if key in ours}
+    return gains, f"Lines: predicted. Hollow markers: measured, {label(found['on.machine'].iloc[0])}"
 
 
 def time_here(quantize_int8, int8_linear=None) -> float:

@@ -13,6 +13,7 @@ from labs_helpers.draw.bars import draw_bars
 from labs_helpers.draw.boxes import draw_box
 from labs_helpers.draw.curves import tick_each, upright
 from labs_helpers.draw.roles import color, marker, rank_color
+from labs_helpers.measure.records import label
 
 if TYPE_CHECKING:
     import pandas
@@ -44,27 +45,37 @@ def draw_packing(columns: int = 8):
 
 
 def draw_bytes(counted: Mapping[str, Mapping[str, int]]):
-    """Draw the bytes that each kernel loads, by what they hold. counted: kernel → {part: bytes}."""
+    """Draw the bytes that each kernel loads, by what they hold. counted: kernel → {part: bytes}, float16's first and
+    int4's last."""
     roles = {"weight": "parameters", "scales and zero points": "yours", "activations": "activations"}
     totals = {name: sum(parts.values()) for name, parts in counted.items()}
-    fig, ax = figures.new("What each kernel loads, counted in the interpreter", height=2.8)
+    first, *_, last = totals.values()
+    fig, ax = figures.new(f"int4 weights load {last / first:.0%} of float16's bytes, not 25%", height=2.8)
     draw_bars(ax, counted, roles, {name: f"{total:,} B" for name, total in totals.items()}, unit="B", room=1.2)
     figures.legend_below(fig, roles)
     return fig
 
 
-def draw_speed_ups(rows: Sequence[int], curves: Mapping[str, Sequence[float]], crossover, prediction=None):
-    """Plot predicted speed-ups over bfloat16 against the number of rows M. crossover: where the curves end at 1."""
+def draw_speed_ups(rows: Sequence[int], curves: Mapping[str, Sequence[float]], crossover, prediction, recorded):
+    """Plot predicted speed-ups over bfloat16 against the number of rows M, and the measured ones as hollow markers.
+
+    crossover: where the curves end at 1. recorded: of `measured.recorded_speed_ups`.
+    """
+    measured, note = recorded
     fig, ax = figures.new("The gain ends where FLOPs take over")
     for number, (name, gains) in enumerate(curves.items()):
-        ax.plot(rows, gains, label=name, color=color(number), marker=marker(number))
+        look = {"color": color(number), "marker": marker(number)}
+        ax.plot(rows, gains, label=name, markersize=3, **look)
+        if points := measured.get(name):
+            hollow = {"linestyle": "none", "markerfacecolor": "none", "markersize": 8, "label": "_measured"}
+            ax.plot(list(points), list(points.values()), **look, **hollow)
     if crossover is not None:
         upright(ax, crossover, f"{crossover:,} rows", top=False)
     tick_each(ax, rows, base=2, xlabel="rows of x, M")
     ax.set(ylabel="times as fast as bfloat16", ylim=(0, None))
     figures.label_lines(ax)
-    if figures.predicted(prediction):
-        upright(ax, figures.predicted(prediction), "your prediction", role="yours")
+    figures.mark_prediction(ax, prediction, 1.0)
+    figures.write_below(fig, note)
     return fig
 
 
@@ -97,10 +108,13 @@ def draw_search(ratios: Sequence[float], errors: torch.Tensor, best: float, pred
 
 
 def draw_losses(losses: Mapping[str, Sequence[float]], floor: str):
-    """Draw each way's mean loss with the range over the seeds. floor: the way that is not rounded."""
+    """Draw each way's mean loss with the range over the seeds. losses: of the way `floor`, which is not rounded, of
+    rounding after training, and of training with rounding."""
     means = {name: float(np.mean(values)) for name, values in losses.items()}
     spread = {name: (min(values), max(values)) for name, values in losses.items()}
-    fig, ax = figures.new("Training with rounding loses less", height=2.8)
+    unrounded, afterwards, aware = means.values()
+    won = (afterwards - aware) / (afterwards - unrounded)
+    fig, ax = figures.new(f"{won:.0%} of the added loss is won back", height=2.8)
     roles = {name: "floor" if name == floor else "ours" for name in losses}
     texts = {name: f"{mean:.3f}" for name, mean in means.items()}
     draw_bars(ax, means, roles, texts, spread=spread, xlabel="validation loss, nats per byte", room=1.15)
@@ -120,7 +134,8 @@ def draw_quality(recorded: Mapping[str, pandas.DataFrame]):
     rounded = {machine: rows[rows.scheme != "bf16"] for machine, rows in recorded.items()}
     worst = max((rows.loc[rows.difference.idxmax()] for rows in rounded.values()), key=lambda row: row.difference)
     title = f"{worst.scheme} {worst.model} loses the most, {worst.difference:.2f} nats per byte"
-    fig, axes = figures.panels(title, rounded, 9.6, 5.0)
+    names = [label(str(rows["on.machine"].iloc[0])) for rows in rounded.values()]
+    fig, axes = figures.panels(title, names, 9.6, 6.4)
     for ax, rows in zip(axes, rounded.values(), strict=True):
         found = rows.assign(low=rows.difference - rows.difference_error, high=rows.difference + rows.difference_error)
         bars = found.groupby(["model", "scheme", "method"], sort=False).agg(

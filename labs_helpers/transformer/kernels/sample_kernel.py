@@ -28,7 +28,6 @@ def sample_kernel(
     LIMITED of the `top_k` largest logits and all that equal the last of these. BLOCK_V ≥ V.
     """
     if DEPENDENT:
-        tl.extra.cuda.gdc_launch_dependents()
         tl.extra.cuda.gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     v = tl.arange(0, BLOCK_V)

@@ -20,12 +20,13 @@ def searched(
     best: Callable = torch.argmin,
     power: Callable = lambda a, ratio: a**ratio,
     factors: Callable = lambda tried, best: tried[best],
+    shown: Callable = lambda ratios, best: ratios[best],
 ):
     """Return the right answer; other settings than the defaults make mistakes."""
     tried = [normal(power(importance(x, w), ratio)) for ratio in ratios]
     errors = torch.stack([error(x, w, rounded(w, s, quantize)) for s in tried])
     at = int(best(errors))
-    return ratios[at], factors(tried, at), errors
+    return shown(ratios, at), factors(tried, at), errors
 
 
 def _with(**settings) -> Callable:
@@ -44,10 +45,11 @@ MISTAKES = [
     ),
     ("the rounded weight is not divided by s again, so it is compared with another weight",
      _with(rounded=lambda w, s, quantize: quantize(w * s))),
-    ("the weight is rounded without the factors, so every ratio gives the same error",
+    ("the factors do not change the rounding, so every ratio gives the same error: round w · s, whose columns differ",
      _with(rounded=lambda w, s, quantize: quantize(w))),
     ("the factors multiply the rounded weight; multiply before rounding, divide after it",
      _with(rounded=lambda w, s, quantize: quantize(w) * s)),
+    ("the rounded weight is divided by s twice", _with(rounded=lambda w, s, quantize: quantize(w * s) / s / s)),
     ("the importance is the largest |x| of a channel; AWQ takes the mean",
      _with(importance=lambda x, w: x.abs().amax(dim=0))),
     ("the importance comes from the weight; AWQ takes it from the inputs",
@@ -72,6 +74,7 @@ MISTAKES = [
     ("the exponent is 1 − ratio", _with(power=lambda a, ratio: a ** (1 - ratio))),
     ("the largest error is chosen; take the smallest", _with(best=torch.argmax)),
     ("of several equal errors the last one is chosen; take the first", _with(best=_last_smallest)),
+    ("the place of the best ratio is returned; return the ratio", _with(shown=lambda ratios, best: best)),
     ("the last ratio is returned; return the one with the smallest error", _with(best=lambda errors: len(errors) - 1)),
     ("the first ratio is returned; return the one with the smallest error", _with(best=lambda errors: 0)),
     ("the factors of the last ratio are returned; keep those of the best one",

@@ -58,7 +58,10 @@ def output_causes(q, k, k_scale, v, v_scale, block) -> Candidates:
         _attend(scores(k * k_scale[:, torch.arange(L) % block, None]), v * v_scale[:, torch.arange(L) % block, None]),
     )
     yield "every head gets head 0's scales", _attend(scores(k * k_scale[:1, :, None]), v * v_scale[:1, :, None])
-    yield "the scores are divided by the scales; multiply", _attend(scores(k / k_scale[..., None]), values)
+    yield (
+        "every head reads head 0's keys and values",
+        _attend(scores(k[:1] * k_scale[..., None]), v[:1] * v_scale[..., None]),
+    )
     yield "the scores are not divided by √D", _attend(scores(keys, root=1), values)
     yield "the scores are divided by D, not by √D", _attend(scores(keys, root=D), values)
     yield "the scores are multiplied by √D; divide", _attend(scores(keys, root=D**-0.5), values)
@@ -97,7 +100,7 @@ def _not_rescaled(scores, values, block) -> Candidates:
         yield said, o / total
 
 
-def bound_causes(q, k, k_scale, v, v_scale, o) -> Candidates:
+def bound_causes(q, k, k_scale, v, v_scale, o, block) -> Candidates:
     q, k, k_scale, v, v_scale, o = _double(q, k, k_scale, v, v_scale, o)
     given = q, k_scale, v * v_scale[..., None], v_scale
     yield "the keys' error is missing: it changes the scores", 0.5 * v_scale.amax(dim=1)
@@ -117,7 +120,19 @@ def bound_causes(q, k, k_scale, v, v_scale, o) -> Candidates:
     yield "the sum of |q| counts, not the length of q", _bound(*given, of_q=lambda q: q.norm(dim=1))
     yield "the largest scale counts, not the mean", _bound(*given, worst=torch.mean)
     yield "the largest scale counts, not the smallest", _bound(*given, worst=torch.amin)
-    yield "the scales of the last position are used; take the largest", _bound(*given, worst=lambda x, dim: x[:, -1])
+    last = (k.shape[1] - 1) // block * block
+    yield (
+        "only the last block's scales count; keep the largest so far",
+        _bound(*given, worst=lambda x, dim: x[:, last:].amax(dim=dim)),
+    )
+    yield (
+        "the largest |v| and the largest v_scale may belong to different positions; multiply before the maximum",
+        _bound(*given, of_v=lambda values: v.abs().amax(dim=(1, 2)) * v_scale.amax(dim=1)),
+    )
+    yield (
+        "a position's largest |v| need not be 127: take the largest |v| · v_scale",
+        _bound(*given, of_v=lambda values: 127 * v_scale.amax(dim=1)),
+    )
     yield (
         "the values are not scaled before their largest is taken",
         _bound(*given, of_v=lambda values: v.abs().amax(dim=(1, 2))),

@@ -4,7 +4,7 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.quantization.lab12 import exercises
-from labs_helpers.quantization.lab12.checks.int8_mistakes import MISTAKES
+from labs_helpers.quantization.lab12.checks.int8_mistakes import MISTAKES, PLACES
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
 from labs_helpers.quantization.lab12.drawn import drawn, without_ties
 
@@ -21,15 +21,15 @@ def weights():
         ("8×8 float32, columns of different sizes", without_ties(drawn(8, 8, seed=2) * 10.0 ** torch.arange(-4, 4))),
         ("5×64 bfloat16", without_ties(drawn(5, 64, seed=3, dtype=torch.bfloat16))),
         ("16×40 float16, rows below 0.01", without_ties((0.002 * drawn(16, 40, seed=4)).half())),
+        ("1×1 float32, a tiny number", torch.tensor([[-3e-7]])),
         ("4×5 float32, a row of zeros", without_ties(with_zeros)),
-        ("1×1 float32", torch.tensor([[-0.3]])),
     ]  # fmt: skip
 
 
 @exercise("12/1", "scales and rounding", points=10, minutes=15, reference=exercises.quantize_int8)
 def quantize_int8(student):
     yield from tensor_cases(
-        student, weights(), exercises.quantize_int8, MISTAKES, ("q", "scale", "bound"), forms=_forms
+        student, weights(), exercises.quantize_int8, MISTAKES, ("q", "scale", "bound"), places=PLACES, forms=_forms
     )
 
 

@@ -37,13 +37,14 @@ def _forms(part, found, wanted) -> str:
 
 
 def _refuses_odd(student) -> str:
-    case = "pack 2×7: refused"
-    advice = "compare K % 2 with 0 before you pack, and raise ValueError"
+    case, cause = "pack 2×7: refused", "K is odd: test that before you pack, and raise ValueError"
     try:
         answer = student(whole(-8, 7, 2, 7), 8, False)
     except ValueError:
         return case
+    except (RuntimeError, AssertionError) as error:
+        raise Wrong(case, f"{type(error).__name__}: {error}", "ValueError", cause=cause) from error
     except Exception as error:
         raise describe_error(student, error, case) from error
     shape = tuple(getattr(answer, "shape", ()))
-    raise Wrong(case, f"returned {shape} for an odd K, where a column is lost or made up", "ValueError", advice=advice)
+    raise Wrong(case, f"a result {shape}, in which a column is lost or made up", "ValueError", cause=cause)

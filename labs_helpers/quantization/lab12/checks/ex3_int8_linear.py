@@ -69,6 +69,8 @@ def _causes(run, x, q, scale):
     rounded = whole_product.to(half).double() * of_column
     if x.dtype == half and not bool(rounded.isfinite().all()):
         yield "acc is converted to float16 before the scale, and overflows beyond 65,504", rounded
+    other = q.cpu().double().flatten().view(q.shape[1], q.shape[0]).T
+    yield "q is read as (K, N); it is (N, K): q[column, k] is at column · K + k", product(x, other) * of_column
     yield from products.loop_causes(run, x, w, 64)
     roundings = (
         ("the weight is rounded to float16 after scaling; scale acc in float32 instead", product(x, w.to(half))),

@@ -19,7 +19,7 @@ half = torch.float16
 def int4_linear(student):
     single = torch.float32
     cases = (
-        ("5×128 float32, groups of 64, 40×128 weight", activations(5, 128, single), *_weight(40, 128, 64)),
+        ("5×256 float32, groups of 64, 40×256 weight", activations(5, 256, single), *_weight(40, 256, 64)),
         ("16×192 float32, groups of 32, in tiles of 32×32", activations(16, 192, single), *_weight(70, 192, 32),
          {"BLOCK_N": 32}),
         ("1×256 float16, groups of 128, in steps of 64", activations(1, 256, half), *_weight(33, 256, 128),

@@ -4,11 +4,12 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.quantization.lab12 import exercises
-from labs_helpers.quantization.lab12.checks.smooth_mistakes import MISTAKES
+from labs_helpers.quantization.lab12.checks.smooth_mistakes import MISTAKES, PLACES
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
 from labs_helpers.quantization.lab12.drawn import drawn
 
-ADVICE = "work out s for one channel, {where}: its largest |x| and |w|, and alpha"
+ADVICE = "compute {where} by hand, from the largest |x| and the largest |w| of its channel and alpha"
+ERRORS = ((r"must match the size", "an input channel is a column of x and of w: reduce both over dim=0"),)
 
 
 @exercise("12/6", "SmoothQuant's migration of scale", points=10, minutes=10, reference=exercises.smooth)
@@ -27,7 +28,8 @@ def smooth(student):
         ("one channel without activations, one without weights", unused, w, 0.5),
     )
     names = ("x_smooth", "w_smooth", "s")
-    yield from tensor_cases(student, cases, exercises.smooth, MISTAKES, names, error=1e-5, forms=_forms, advice=ADVICE)
+    settings = {"places": PLACES, "error": 1e-5, "forms": _forms, "errors": ERRORS, "advice": ADVICE}
+    yield from tensor_cases(student, cases, exercises.smooth, MISTAKES, names, **settings)
 
 
 def _forms(part, found, wanted) -> str:

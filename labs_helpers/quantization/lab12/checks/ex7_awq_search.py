@@ -9,6 +9,7 @@ from labs_helpers.quantization.lab12.awq_layers import RATIOS, grouped, layer
 from labs_helpers.quantization.lab12.checks.awq_mistakes import MISTAKES
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
 
+ERRORS = ((r"must match the size", "an input channel is a column of x and of w: take the mean over dim=0"),)
 ADVICE = "try the ratio 0 first: all factors are 1, so the error is that of plain rounding"
 
 
@@ -29,9 +30,8 @@ def awq_search(student):
         return ratio, s, _errors(errors)
 
     names = "ratio", "s", "errors"
-    yield from tensor_cases(
-        student, cases, exercises.awq_search, MISTAKES, names, error=3e-3, advice=ADVICE, call=numbers
-    )
+    settings = {"error": 3e-3, "errors": ERRORS, "advice": ADVICE, "call": numbers}
+    yield from tensor_cases(student, cases, exercises.awq_search, MISTAKES, names, **settings)
 
 
 def _errors(errors):

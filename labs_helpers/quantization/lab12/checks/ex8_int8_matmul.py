@@ -5,7 +5,7 @@ import torch
 from labs_helpers.course.exercise import exercise
 from labs_helpers.quantization.lab12 import exercises
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
-from labs_helpers.quantization.lab12.checks.w8a8_mistakes import MISTAKES
+from labs_helpers.quantization.lab12.checks.w8a8_mistakes import MISTAKES, PLACES
 from labs_helpers.quantization.lab12.drawn import drawn, whole, without_ties
 
 
@@ -15,19 +15,20 @@ def int8_matmul(student):
     tokens[3] = -tokens[3].abs() - 0.1
     padded = drawn(3, 8, seed=5)
     padded[1] = 0.0
-    large = 40 * torch.ones(2, 2048) + drawn(2, 2048, seed=6)
     cases = (
         ("6 tokens of different sizes, 9×40 weight", without_ties(tokens), *_weight(9, 40)),
         ("8 tokens, 8×8 weight", without_ties(drawn(8, 8, seed=1)), *_weight(8, 8)),
         ("5 float16 tokens, 7×96 weight", without_ties((0.01 * drawn(5, 96, seed=2)).half()), *_weight(7, 96)),
         ("a token of zeros", without_ties(padded), *_weight(4, 8)),
-        ("K = 2,048, sums beyond 2²⁴", without_ties(large), whole(120, 127, 3, 2048), torch.tensor([0.1, 1.0, 3.0])),
+        ("K = 163,840, sums that grow beyond 2²⁴", *_growing(), torch.tensor([0.1, 1.0, 3.0])),
     )
-    yield from tensor_cases(student, cases, exercises.int8_matmul, MISTAKES, ("y",), forms=_forms, errors=ERRORS)
+    settings = {"places": PLACES, "forms": _forms, "errors": ERRORS}
+    yield from tensor_cases(student, cases, exercises.int8_matmul, MISTAKES, ("y",), **settings)
 
 
 ERRORS = (
     (r"expected m1 and m2 to have the same dtype", "both factors need the same dtype; convert both to torch.int32"),
+    (r"cannot be multiplied", "x is (M, K) and q is (N, K): transpose q"),
     (r"must match the size", "the sums are (M, N), a token's scales (M, 1) and an output channel's (1, N)"),
 )
 
@@ -35,6 +36,17 @@ ERRORS = (
 def _weight(N, K):
     scale = 0.01 * (1 + drawn(N, seed=N).abs())
     return whole(-127, 127, N, K, seed=K), scale
+
+
+def _growing():
+    """Return x and q whose sums grow beyond 2²⁴ and nearly cancel, so that every rounding of them shows.
+
+    Of 64 neighbors one is not 0: a processor that adds up every 16th product by itself still gets all in one sum.
+    """
+    x, q = torch.zeros(2, 64 * 2560), torch.zeros(3, 64 * 2560, dtype=torch.int8)
+    x[:, ::64], q[:, ::64] = without_ties(40 + drawn(2, 2560, seed=6)), whole(120, 127, 3, 2560)
+    q[:, q.shape[1] // 2 :] *= -1
+    return x, q
 
 
 def _forms(part, found, wanted) -> str:

@@ -47,6 +47,7 @@ def causes(run, x, packed, scale, zero, group) -> Candidates:
         "the lower half still contains the upper four bits; mask it with 15",
         product(x, (alternating(lower + 16 * upper, upper) - zeros) * scales),
     )
+    yield "both halves of a byte are its lower four bits", product(x, (alternating(lower, lower) - zeros) * scales)
     signed = alternating(lower, upper - 16 * (upper > 7))
     yield (
         "the byte is shifted as a signed number, so the upper half loses its range 8 to 15",
@@ -81,9 +82,10 @@ def causes(run, x, packed, scale, zero, group) -> Candidates:
         yield shown.format("zero points", number), product(x, (codes - z) * scales)
         yield shown.format("scales and zero points", number), product(x, (codes - z) * s)
     yield from _wrong_places(x, codes, scale, zero, group, block)
-    first = torch.zeros(K, dtype=torch.int64)
-    yield "every group gets the first group's scale", product(x, (codes - zeros) * scale.cpu().double()[:, first])
-    yield "every group gets the first group's zero point", product(x, (codes - zero.cpu().double()[:, first]) * scales)
+    scale_0, zero_0 = scale.cpu().double()[:, :1], zero.cpu().double()[:, :1]
+    yield "every group gets the first group's scale", product(x, (codes - zeros) * scale_0)
+    yield "every group gets the first group's zero point", product(x, (codes - zero_0) * scales)
+    yield "every group gets the first group's scale and zero point", product(x, (codes - zero_0) * scale_0)
     last = scale.cpu().double()[:, -1:]
     yield (
         "the scales are applied after the loop, when only the last group's are left; apply them in each step",
@@ -107,6 +109,8 @@ def causes(run, x, packed, scale, zero, group) -> Candidates:
     )
     yield "only the lower half of each byte is used", product(x, w * even)
     yield "only the upper half of each byte is used", product(x, w * ~even)
+    same_bytes = codes[:, :block].repeat(1, K // block)
+    yield "every step reads the same bytes; add start // 2", product(x, (same_bytes - zeros) * scales)
     yield from products.loop_causes(run, x, w, 32)
     roundings = (
         ("the weight is rounded to float16 after scaling; scale the step's product in float32", product(x, w.to(half))),

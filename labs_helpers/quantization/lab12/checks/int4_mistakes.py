@@ -81,6 +81,7 @@ MISTAKES = [
     ("only the lower half gets the zero point before packing", _with(code=lambda a, b, zero: (a + zero, b & 15))),
     ("only the upper half gets the zero point before packing", _with(code=lambda a, b, zero: (a & 15, b + zero))),
     ("the zero point is always 8; use the argument", lambda x, zero, unpack: made(x, 8, unpack)),
+    ("the zero point is always 8; use the argument", lambda x, zero, unpack: made(x, 8 if unpack else zero, unpack)),
     (
         "the byte is shifted as a signed number, so the sign fills the upper half's high bits: shift a uint8, "
         "or mask with 15",
@@ -96,6 +97,6 @@ MISTAKES = [
     ("the odd column is shifted by fewer than 4 bits, and runs into the even one",
      _with(joined=lambda a, b: a | b << 3)),
     ("the two codes are multiplied; shift one by 4 and combine them with |", _with(joined=lambda a, b: a * b)),
-    ("only the even columns are packed", _with(joined=lambda a, b: a)),
+    ("the odd columns do not reach the bytes; shift their codes to the left by 4", _with(joined=lambda a, b: a)),
     ("only the odd columns are packed", _with(joined=lambda a, b: b << 4)),
 ]  # fmt: skip

@@ -16,17 +16,17 @@ def quantized(
     *,
     largest: Callable = of_rows,
     levels: float = 127,
+    added: float = 0.0,
     divided: Callable = torch.div,
     rounding: Callable = torch.round,
     clamped: bool = False,
-    of_zeros: float = 1.0,
     bound: Callable = lambda w, q, scale: scale / 2,
     shown: Callable = lambda scale: scale,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the right answer; other settings than the defaults make mistakes."""
-    scale = largest(w) / levels
-    scale = torch.where(scale != 0, scale, of_zeros)
-    steps = rounding(divided(w, scale[:, None])).nan_to_num()
+    scale = largest(w) / levels + added
+    scale = torch.where(scale != 0, scale, 1.0)
+    steps = rounding(divided(w, scale[:, None]))
     steps = steps.clamp(-128, 127) if clamped else steps
     q = steps.to(torch.int32).to(torch.int8)  # wraps around
     return q, shown(scale.float()), bound(w.float(), q, scale.float())
@@ -46,20 +46,16 @@ def _swapped_bound(w, q, scale):
 
 OVERFLOW = "the largest weight becomes 128, and int8 ends at 127; the scale is the largest absolute value / 127"
 STEPS_255 = "255 steps reach from −127 to 127; the positive side alone has 127"
+NO_ABS = "the largest weight is taken instead of the largest absolute value; the most negative one may be larger"
 TRUNCATED = "the quotients are cut off, not rounded to the nearest whole number; use round()"
 MISTAKES = [
     (OVERFLOW, _with(levels=128)),
     (OVERFLOW, _with(levels=128, clamped=True)),
     (STEPS_255, _with(levels=255)),
     (STEPS_255, _with(levels=255, clamped=True)),
-    (
-        "the largest weight is taken instead of the largest absolute value; the most negative one may be larger",
-        _with(largest=lambda w: w.amax(dim=1), clamped=True),
-    ),
-    (
-        "the largest weight is taken instead of the largest absolute value; the most negative one may be larger",
-        _with(largest=lambda w: w.amax(dim=1)),
-    ),
+    (NO_ABS, _with(largest=lambda w: w.amax(dim=1), clamped=True)),
+    (NO_ABS, _with(largest=lambda w: w.amax(dim=1))),
+    (NO_ABS, _with(largest=lambda w: w.amax(dim=1).clamp(min=0))),
     (
         "one scale serves the whole weight; a row of small weights then uses few of the 255 numbers",
         _with(largest=lambda w: w.abs().amax().expand(len(w))),
@@ -81,12 +77,8 @@ MISTAKES = [
         _with(shown=lambda scale: 1 / scale),
     ),
     ("the scale and the rounding are computed in w's dtype; convert w to float32 first", quantized),
-    ("the scale of a row of zeros is 0, and 0 / 0 is not a number", _with(of_zeros=0.0)),
-    *(
-        ("the scale of a row of zeros is a tiny number; give it the scale 1", _with(of_zeros=tiny / part))
-        for tiny in (1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)
-        for part in (1, 127)
-    ),
+    *((f"{tiny:g} is added to the scales, which moves all of them; only a row of zeros needs another scale",
+       _with(added=tiny)) for tiny in (1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5)),
     (
         "the bound is a whole step; the nearest whole number is at most half a step away",
         _with(bound=lambda w, q, scale: scale),
@@ -106,4 +98,12 @@ MISTAKES = [
         "the bound is one number for the whole weight; each row has its own scale",
         _with(bound=lambda w, q, scale: (scale / 2).max().expand(len(scale))),
     ),
+]  # fmt: skip
+
+
+PLACES = [
+    ("only rows of zeros are wrong: largest / 127 is 0 there, and 0 / 0 is not a number; give them the scale 1",
+     lambda w: of_rows(w)[:, None] == 0),
+    ("only rows of tiny numbers are wrong: their scale is largest / 127, too; only a row of zeros gets another one",
+     lambda w: (of_rows(w)[:, None] > 0) & (of_rows(w)[:, None] < 1e-5)),
 ]  # fmt: skip

@@ -39,20 +39,25 @@ def truth(x: torch.Tensor, w: torch.Tensor) -> Truth:
 def loop_causes(run: Run, x: torch.Tensor, w: torch.Tensor, default: int) -> Candidates:
     """Yield common mistakes in the loop over K. default: the BLOCK_K of the exercise."""
     K, block = x.shape[1], run.launches[-1].constexprs.get("BLOCK_K", default)
-    steps = [product(x[:, k : k + block], w[:, k : k + block]) for k in range(0, K, block)]
-    if len(steps) == 1:
+    parts = [(x[:, k : k + block], w[:, k : k + block]) for k in range(0, K, block)]
+    if len(parts) == 1:
         return
+    steps, (first_x, first_w) = [product(*part) for part in parts], parts[0]
     zero = torch.zeros_like(steps[0])
-    yield "every step multiplies the same tiles; add the loop's start to k", _repeated(x, w, block, len(steps))
+    yield "every step multiplies the same tiles; add the loop's start to k", len(steps) * steps[0]
+    yield (
+        "every step reads the same tile of x; add the loop's start to k",
+        sum((product(first_x[:, : b.shape[1]], b) for _, b in parts), zero),
+    )
+    yield (
+        "every step reads the same tile of the weight; add the loop's start to k",
+        sum((product(a, first_w[:, : a.shape[1]]) for a, _ in parts), zero),
+    )
     yield "only the last step counts; add each step's product to acc", steps[-1]
     yield "the loop makes only its first step", steps[0]
     yield "the last step along K is missing", sum(steps[:-1], zero)
     yield "the first step along K is missing", sum(steps[1:], zero)
     yield "acc stays 0: the result of tl.dot is not kept", zero
-
-
-def _repeated(x: torch.Tensor, w: torch.Tensor, block: int, times: int) -> torch.Tensor:
-    return times * product(x[:, :block], w[:, :block])
 
 
 def rounding_causes(run: Run, right: torch.Tensor, roundings: Sequence[Rounding]) -> Candidates:

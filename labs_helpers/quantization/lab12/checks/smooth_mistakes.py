@@ -19,7 +19,6 @@ def moved(
     of_x: Callable = largest,
     of_w: Callable = largest,
     factors: Callable = lambda a, b, alpha: a**alpha / b ** (1 - alpha),
-    unused: bool = True,
     used: Callable = lambda s: s,
     x_by: Callable = torch.div,
     w_by: Callable = torch.mul,
@@ -27,7 +26,7 @@ def moved(
     """Return the right answer; other settings than the defaults make mistakes."""
     a, b = of_x(x), of_w(w)
     s = factors(a, b, alpha)
-    s = used(torch.where((a != 0) & (b != 0), s, 1.0) if unused else s)
+    s = used(torch.where((a != 0) & (b != 0), s, 1.0))
     return x_by(x, s), w_by(w, s), s
 
 
@@ -39,6 +38,11 @@ def _highest(x: torch.Tensor) -> torch.Tensor:
     return x.amax(dim=0).clamp(min=0)
 
 
+def _mean(x: torch.Tensor) -> torch.Tensor:
+    return x.abs().mean(dim=0)
+
+
+MEAN = "the mean of a channel is taken; SmoothQuant takes the largest absolute value"
 NO_ABS = "the largest number of a channel is taken instead of its largest absolute value"
 MISTAKES = [
     (
@@ -70,10 +74,15 @@ MISTAKES = [
      _with(of_x=lambda x: x.abs().amax().expand(x.shape[1]))),
     ("one maximum serves all channels of the weight; each channel has its own",
      _with(of_w=lambda x: x.abs().amax().expand(x.shape[1]))),
-    ("the mean of |x| is taken; SmoothQuant takes the largest", _with(of_x=lambda x: x.abs().mean(dim=0))),
-    ("a channel whose largest |x| or |w| is 0 gets s = 0 or an infinite s; its s is 1", _with(unused=False)),
+    (MEAN, _with(of_x=_mean)),
+    (MEAN, _with(of_x=_mean, of_w=_mean)),
     ("s is inverted in the result: return the factors by which x is divided", lambda x, w,
      alpha: _inverted(x, w, alpha)),
+]  # fmt: skip
+
+PLACES = [
+    ("only channels without activations or weights are wrong: where the largest |x| or the largest |w| is 0, s is 1",
+     lambda x, w, alpha: ((largest(x) == 0) | (largest(w) == 0))[None, :]),
 ]  # fmt: skip
 
 

@@ -56,7 +56,10 @@ def speed_ups(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, floa
     yield "the two times overlap: take the larger, not their sum", gain(*given, combine=lambda a, b: a + b)
     yield "a product takes the longer of its two times, not the shorter", gain(*given, combine=min)
     yield "the FLOPs take time, too: the larger of the two", gain(*given, combine=lambda a, b: a)
-    yield "the bytes take time, too: the larger of the two", gain(*given, combine=lambda a, b: b)
+    yield (
+        "the bytes' times do not count here: take the larger of the two, with bytes/s and FLOP/s as given",
+        gain(*given, combine=lambda a, b: b),
+    )
     same_rate = "the quantized product also multiplies in bfloat16, at the same rate"
     yield same_rate, gain(*given, faster=16 / bits)
     yield same_rate, gain(*given, faster=2.0)
@@ -87,7 +90,10 @@ def crossovers(M, N, K, bits, group, bandwidth, rate) -> Iterator[tuple[str, int
     yield "a multiplication and an addition are two FLOPs", crossing(*given, flops=1.0)
     yield "half a row does not exist: round up, since below it the times differ", crossing(*given, rounding=math.floor)
     yield "half a row does not exist: round up, since below it the times differ", crossing(*given, rounding=round)
-    yield "this is one row too many", crossing(*given, rounding=lambda m: math.ceil(m) + 1)
+    yield (
+        "a whole quotient needs no further row: round up with math.ceil",
+        crossing(*given, rounding=lambda m: math.floor(m) + 1),
+    )
     yield (
         "if the bytes per row take longer than its FLOPs, the times are never equal: None",
         (_unguarded(*given) if right is None else right),

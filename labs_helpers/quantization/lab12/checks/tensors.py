@@ -15,6 +15,7 @@ from labs_helpers.course.verdict.messages import Errors
 from labs_helpers.course.verdict.trees import Bound, Comparison
 
 Mistakes = Sequence[tuple[str, Callable]]
+Places = Sequence[tuple[str, Callable[..., torch.Tensor]]]
 
 
 def relative(error: float) -> Bound:
@@ -33,6 +34,7 @@ def tensor_cases(
     mistakes: Mistakes,
     names: Sequence[str],
     *,
+    places: Places = (),
     error: float = 2.0**-21,
     forms: Callable[..., str] = lambda part, found, expected: "",
     errors: Errors = (),
@@ -42,9 +44,10 @@ def tensor_cases(
     """Yield the name of each of `cases`, (name, *arguments), in which the answer equals right(*arguments).
 
     names: of the parts of the answer, one of which is not in a tuple. mistakes: pairs of a sentence and a function of
-    the arguments that makes the mistake. error: the largest relative error. forms(part, found, expected): the cause of
-    a tensor with a wrong shape or dtype. call: the student's function with a comparable result. A second call must '
-     'return new tensors.
+    the arguments that makes the mistake. places: pairs of a sentence and a function of the arguments that returns a
+    mask of rows, (N, 1), or of columns, (1, K); the sentence is named if all wrong elements are there. error: the
+    largest relative error. forms(part, found, expected): the cause of a tensor with a wrong shape or dtype. call: the
+    student's function with a comparable result. A second call must return new tensors.
     """
     comparison = Comparison("{0}", bound=relative(error), slack=1e-5, advice=advice)
     for number, (case, *arguments) in enumerate(cases):
@@ -55,7 +58,16 @@ def tensor_cases(
         _expect_order(case, found, expected)
         for part, wanted in expected.items():
             _expect_form(case, part, found[part], wanted, forms)
-        comparison.expect(case, found, expected, partial(_causes, case, mistakes, arguments, names))
+
+        def causes(case=case, arguments=arguments, found=found, expected=expected) -> Iterator[tuple[str, Any]]:
+            for sentence, mistake in mistakes:
+                yield sentence, _named(case, mistake(*arguments), names)
+            for sentence, place in places:
+                mask = place(*arguments)
+                masks = {part: mask if right.ndim == 2 else mask.flatten() for part, right in expected.items()}
+                yield sentence, {part: torch.where(masks[part], found[part], expected[part]) for part in names}
+
+        comparison.expect(case, found, expected, causes)
         if number == 0:
             expect_new_results(case, answer, partial(student, *arguments))
         yield case
@@ -71,11 +83,6 @@ def _call(student: Callable, call: Callable, case: str, arguments: Sequence, err
 def _named(case: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
     parts = expect_tuple(case, value, *names) if len(names) > 1 else (value,)
     return dict(zip(names, parts, strict=True))
-
-
-def _causes(case: str, mistakes: Mistakes, arguments: Sequence, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    for sentence, mistake in mistakes:
-        yield sentence, _named(case, mistake(*arguments), names)
 
 
 def _expect_order(case: str, found: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -96,4 +103,4 @@ def _expect_form(case: str, part: str, found: Any, wanted: Any, forms: Callable[
         raise Wrong(case, f"{part} is {found!r:.60}; return a tensor", cause=cause)
     if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
         shown = [f"{str(one.dtype)[6:]} {tuple(one.shape)}" for one in (found, wanted)]
-        raise Wrong(case, f"{part} is {shown[0]}", shown[1], cause=forms(part, found, wanted))
+        raise Wrong(case, *shown, where=part, cause=forms(part, found, wanted))

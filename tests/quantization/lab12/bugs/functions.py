@@ -16,6 +16,8 @@ QUANTIZE_INT8 = [
     ("quantize_int8", "a whole step", [("scale / 2", "scale.clone()")], "at most half a step away"),
     ("quantize_int8", "no row of zeros", [("    scale = torch.where(scale > 0, scale, 1.0)\n", "")],
      "0 / 0 is not a number"),
+    ("quantize_int8", "a limit", [("torch.where(scale > 0, scale, 1.0)", "torch.where(scale > 1e-6, scale, 1.0)")],
+     "only rows of tiny numbers"),
     ("quantize_int8", "changes w", [("w = w.float()", "w = w.float()\n    w[w == 0] = 0.5")], "changed its argument w"),
     ("quantize_int8", "no return", [("return q, scale, scale / 2", "q")], "a return is missing"),
 ]  # fmt: skip
@@ -31,9 +33,9 @@ ROUND_TRIP = [
      "not subtracted after unpacking"),
     ("int4_bytes", "concatenated", [("torch.stack([x & 15, x >> 4], dim=2).flatten(1)",
      "torch.cat([x & 15, x >> 4], dim=1)")], "first half of the row"),
-    ("int4_bytes", "odd K", [("x.shape[1] % 2", "False")], "size|odd K"),
+    ("int4_bytes", "odd K", [("x.shape[1] % 2", "False")], "K is odd"),
     ("int4_bytes", "odd K padded", [("            raise ValueError(f\"K = {x.shape[1]} is odd: two values share a "
-     "byte\")\n", "            x = torch.nn.functional.pad(x, (0, 1))\n")], "for an odd K"),
+     "byte\")\n", "            x = torch.nn.functional.pad(x, (0, 1))\n")], "made up"),
     ("int4_bytes", "not flat", [(".flatten(1)", "")], "flatten it"),
 ]  # fmt: skip
 TIME = "max((weight + row_bytes * M) / bandwidth, row_flops * M / rate)"
@@ -47,6 +49,8 @@ SPEED_UP = [
     ("speed_up", "one FLOP", [("2 * N * K\n\n", "N * K\n\n")], "are two FLOPs"),
     ("speed_up", "bits", [("bits / 8", "bits")], "divide by 8"),
     ("speed_up", "rounded down", [("math.ceil", "math.floor")], "round up"),
+    ("speed_up", "one more", [("math.ceil(full / bandwidth / gained)", "int(full / bandwidth / gained) + 1")],
+     "no further row"),
     ("speed_up", "never None", [("if gained > 0 else None", "")], "never equal: None"),
     ("speed_up", "upside down", [("time(full) / time(small)", "time(small) / time(full)")], "upside down"),
     ("speed_up", "integer division", [("K * bits / 8", "K * (bits // 8)")], "the speed-up"),
@@ -60,7 +64,7 @@ SMOOTH = [
     ("smooth", "alpha swapped", [("of_x**alpha / of_w ** (1 - alpha)", "of_x ** (1 - alpha) / of_w**alpha")],
      "exchanged"),
     ("smooth", "no guard", [("torch.where((of_x > 0) & (of_w > 0), of_x**alpha / of_w ** (1 - alpha), 1.0)",
-     "of_x**alpha / of_w ** (1 - alpha)")], "its s is 1"),
+     "of_x**alpha / of_w ** (1 - alpha)")], "s is 1"),
     ("smooth", "in place", [("return x / s, w * s, s", "x /= s\n    return x, w * s, s")], "memory|changed"),
 ]  # fmt: skip
 AWQ = [
@@ -69,10 +73,10 @@ AWQ = [
     ("awq_search", "not undone", [("quantize(w * s) / s", "quantize(w * s)")], "not divided by s again"),
     ("awq_search", "weight's error", [("(right - x @ rounded.T)", "(w - rounded)")], "compare the layer's outputs"),
     ("awq_search", "largest", [("x.abs().mean(dim=0)", "x.abs().amax(dim=0)")], "AWQ takes the mean"),
-    ("awq_search", "tokens", [("x.abs().mean(dim=0)", "x.abs().mean(dim=1)")], "must match|tokens|size"),
+    ("awq_search", "tokens", [("x.abs().mean(dim=0)", "x.abs().mean(dim=1)")], "over dim=0"),
     ("awq_search", "no normalization", [("        s = s / (s.max() * s.min()).sqrt()\n", "")], "not divided by"),
     ("awq_search", "last factors", [("factors[best]", "s")], "last ratio"),
-    ("awq_search", "index", [("ratios[best]", "best")], "ratio"),
+    ("awq_search", "index", [("ratios[best]", "best")], "place of the best ratio"),
     ("awq_search", "argmax", [("argmin", "argmax")], "largest error is chosen"),
 ]  # fmt: skip
 W8A8 = [
@@ -85,6 +89,8 @@ W8A8 = [
     ("int8_matmul", "no token scale", [(" * of_token *", " *")], "token's scale is missing"),
     ("int8_matmul", "no channel scale", [(" * scale[None, :]", "")], "output channel's scale is missing"),
     ("int8_matmul", "sums", [("sums.float() * of_token * scale[None, :]", "sums")], "they need their two scales"),
+    ("int8_matmul", "no token of zeros", [("    of_token = torch.where(of_token > 0, of_token, 1.0)\n", ""),
+     ("torch.int32)\n", "torch.float64)\n"), ("q.to(torch.int32)", "q.double()")], "only tokens of zeros"),
     ("int8_matmul", "truncated", [(".round()", "")], "cut off, not rounded"),
     ("int8_matmul", "channel scale along rows", [("scale[None, :]", "scale[:, None]")], "the sums are .M, N."),
 ]  # fmt: skip

@@ -18,6 +18,8 @@ W8A16 = [
      "before the scale"),
     ("int8_linear", "k does not advance", [("k = start + tl.arange(0, BLOCK_K)", "k = tl.arange(0, BLOCK_K)")],
      "same tiles"),
+    ("int8_linear", "x does not advance", [("x_ptr + rows[:, None] * K + k[None, :]",
+     "x_ptr + rows[:, None] * K + (k - start)[None, :]")], "same tile of x"),
     ("int8_linear", "in every step", [(DOT,
      DOT + "\n        acc = acc * tl.load(scale_ptr + columns, mask=columns < N, other=0.0)[None, :]"),
      ("acc * scale[None, :]", "acc")], "in every step"),
@@ -25,7 +27,7 @@ W8A16 = [
      "only the last step counts"),
     ("int8_linear", "absolute", [("q.to(x.dtype)", "tl.abs(q).to(x.dtype)")], "sign of the weights is lost"),
     ("int8_linear", "q not transposed", [("columns[None, :] * K + k[:, None]", "columns[None, :] + k[:, None] * N")],
-     r"y\b|outside"),
+     "read as .K, N."),
     ("int8_linear", "no K mask", [("(columns[None, :] < N) & (k[:, None] < K)", "columns[None, :] < N"),
      ("(rows[:, None] < M) & (k[None, :] < K)", "rows[:, None] < M")], "outside"),
     ("int8_linear", "no store mask", [(", mask=inside", "")], "outside"),
@@ -56,6 +58,7 @@ W4A16 = [
      "both products use x's even columns"),
     ("int4_linear", "halves of x", [("start + 2 * half[None, :]", "start + half[None, :]"),
      ("even_ptr + 1,", "even_ptr + BLOCK_K // 2,")], "holds two neighbors"),
+    ("int4_linear", "bytes do not advance", [("(K // 2) + start // 2 + half", "(K // 2) + half")], "same bytes"),
     ("int4_linear", "bytes per value", [("start // 2 + half", "start + half")], "outside|loaded"),
 ]  # fmt: skip
 CACHE = [
@@ -77,6 +80,12 @@ CACHE = [
     ("int8_cache_attention", "swapped scales",
      [("tl.load(k_scale_ptr", "tl.load(temporary"), ("tl.load(v_scale_ptr", "tl.load(k_scale_ptr"),
      ("tl.load(temporary", "tl.load(v_scale_ptr")], "are exchanged"),
+    ("int8_cache_attention", "head 0", [("(head * L + j[:, None]) * D", "j[:, None] * D")], "head 0's keys and values"),
+    ("int8_cache_attention", "maximum from 0", [('-float("inf"), 0.0', "0.0, 0.0")], "a score of −"),
+    ("int8_cache_attention", "largest of each", [("tl.max(tl.max(tl.abs(v), axis=1) * v_scale)", "tl.max(tl.abs(v))"),
+     ("- 1) * v_largest", "- 1) * v_largest * v_step")], "different positions"),
+    ("int8_cache_attention", "last block", [("tl.maximum(k_step, tl.max(k_scale))", "tl.max(k_scale)"),
+     ("tl.maximum(v_step, tl.max(v_scale))", "tl.max(v_scale)")], "last block's scales"),
 ]  # fmt: skip
 BUGS = [*W8A16, *W4A16, *CACHE]
 DIFFERENT = [
