@@ -23,9 +23,9 @@ FORMATS = ("int8", "int4", "fp8")
 def compile_everywhere(targets: Iterable[str] = tuple(TARGETS), formats: Iterable[str] = FORMATS):
     """Return the compile report of every kernel, with all configurations of the target, for 512 × 1024 weights.
 
-    See `compile.report.compile_report`; the column format is added. The weights' x is float16. Targets without float8
-    have no rows for fp8. Raises ValueError for an unknown target,
-    and CompileError, which names kernel and target, if a build fails.
+    See `compile.report.compile_report`; the column format is added. x is bfloat16, on sm_75 float16. Targets without
+    float8 have no rows for fp8. Raises ValueError for an unknown target, and CompileError, which names kernel and
+    target, if a build fails.
     """
     return compile_report(build for target in targets for format in list(formats) for build in _builds(target, format))
 
@@ -35,7 +35,8 @@ def _builds(target: str, format: str) -> Iterator[Build]:
         raise ValueError(f"target {target!r} is not one of {', '.join(TARGETS)}")
     if format == "fp8" and target not in WITH_FLOAT8:
         return
-    w, x = (torch.zeros(rows, 1024, device=this_machine().device, dtype=torch.float16) for rows in (512, 64))
+    dtype = torch.float16 if target == "sm_75" else torch.bfloat16
+    w, x = (torch.zeros(rows, 1024, device=this_machine().device, dtype=dtype) for rows in (512, 64))
     weight: Int8Weight | Fp8Weight | PairedInt4Weight
     if format == "int4":
         weight = PairedInt4Weight.of(Int4Weight.quantize(w))

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from labs_helpers.quantization.kernels import MOST_ROWS
+from labs_helpers.quantization.kernels.chips import check_float8
 from labs_helpers.quantization.weights import Fp8Weight, Int8Weight, PairedInt4Weight
 
 KernelWeight = Int8Weight | Fp8Weight | PairedInt4Weight
@@ -28,10 +29,12 @@ def quantized_product(x: Tensor, codes: Tensor, scale: Tensor, group: int, K: in
     """Return x · Wᵀ, (M, N), for x (M, K) and a weight's tensors, as in `weight_of`. Raises ValueError as few_rows.
 
     round_x: with more than MOST_ROWS rows, round x to the 8 bits of the weight's codes. With fewer, reading the weight
-    takes the time, so x stays as it is.
+    takes the time, so x stays as it is. Raises RuntimeError for float8 on a chip without it.
     """
     weight = weight_of(codes, scale, group, K)
     _check(x, K)
+    if x.is_cuda and isinstance(weight, Fp8Weight):
+        check_float8()
     # The interpreter's dot product takes the bits of bfloat16 for whole numbers.
     if 1 <= x.shape[0] <= MOST_ROWS and (x.is_cuda or x.dtype != torch.bfloat16):
         from labs_helpers.quantization.kernels.few_rows import few_rows

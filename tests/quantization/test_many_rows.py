@@ -1,5 +1,7 @@
 """Products with many rows against float64, in every format, with x as it is and in 8 bits."""
 
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -138,6 +140,11 @@ def test_operands_that_do_not_fit_are_refused():
         fused_rows(x, x)
     with pytest.raises(TypeError, match="x is rounded for int8 and float8 weights"):
         rounded_product(x, make("int4-64", 6, 64, x.dtype))
+    int4 = make("int4-32", 6, 64, x.dtype)
+    for wrong in ({"group": 48}, {"group": 0}, {"K": 63}):
+        for product in (partial(fused_rows, x[:, : wrong.get("K", 64)]), partial(dequantized, dtype=x.dtype)):
+            with pytest.raises(ValueError, match=r"the group has to be one of \(32, 64, 128\), and K its multiple"):
+                product(weight=replace(int4, **wrong))
     with pytest.raises(ValueError, match=r"contiguous floats \(M, K\) are needed"):
         round_rows(x.T, torch.int8)
     with pytest.raises(ValueError, match="rounded to int8 or float8_e4m3fn"):

@@ -16,7 +16,7 @@ from labs_helpers.gemm.configs import Config
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.kernels.chips import check_float8, has_ptx
 from labs_helpers.quantization.kernels.many_rows_kernel import dequantize_kernel, many_rows_kernel
-from labs_helpers.quantization.weights import FP8, Fp8Weight, Int8Weight, PairedInt4Weight
+from labs_helpers.quantization.weights import FP8, GROUPS, Fp8Weight, Int8Weight, PairedInt4Weight
 
 ScaledWeight = Int8Weight | Fp8Weight
 Weight = ScaledWeight | PairedInt4Weight
@@ -30,7 +30,7 @@ MIXED = {  # 16-bit x
         Config(64, 64, 64, num_warps=4, num_stages=5),
     ),
     "sm_75": (Config(64, 64, 32, num_stages=2),),
-    "sm_80": (Config(128, 64, 32, num_warps=4, num_stages=4), Config(64, 64, 64, num_stages=3)),
+    "sm_80": (Config(128, 128, 32, num_warps=8, num_stages=3), Config(64, 64, 64, num_stages=3)),
     "sm_90": (
         Config(128, 256, 64, num_warps=8, num_stages=3),
         Config(128, 128, 64, num_warps=8, num_stages=4),
@@ -76,8 +76,7 @@ def fused_rows(x: Tensor, weight: Weight, config: Config | None = None) -> Tenso
     """
     check(x, weight)
     y = x.new_empty(x.shape[0], weight.shape[0])
-    _launch(x, y, weight, config, None)(*_tensors(weight), x, y, y)
-    return y
+    return _multiply(x, y, y, weight, config, None)
 
 
 def rounded_rows(
@@ -93,17 +92,16 @@ def rounded_rows(
     check(codes, weight, codes_scale)
     result = dtype if codes.is_cuda else torch.float32  # the interpreter truncates where it converts to bfloat16
     y = torch.empty(codes.shape[0], weight.shape[0], dtype=result, device=codes.device)
-    _launch(codes, y, weight, config, fast)(*_tensors(weight), codes, codes_scale, y)
-    return y.to(dtype)
+    return _multiply(codes, codes_scale, y, weight, config, fast).to(dtype)
 
 
 def dequantized(weight: Weight, dtype: torch.dtype) -> Tensor:
-    """Return the weight, (N, K), in `dtype`, as `weight.dequantize` does, in one launch."""
+    """Return the weight, (N, K), in `dtype`, as `weight.dequantize` does, in one launch. Errors: see `fused_rows`."""
+    _check_weight(weight)
     N, K = weight.shape
     out = torch.empty(N, K, dtype=dtype, device=weight.scale.device)
-    if isinstance(weight, Fp8Weight):
-        check_float8()
-    _dequantization(N, K, *_row(weight), weight.scale.dtype, dtype, out.device)(*_tensors(weight), out)
+    starts = tuple([tensor.data_ptr() % 16 for tensor in _tensors(weight)])
+    _dequantization(N, K, *_row(weight), dtype, out.device, starts)(*_tensors(weight), out)
     return out
 
 
@@ -116,21 +114,20 @@ def _row(weight: Weight) -> tuple[torch.dtype, int, int]:
 
 def _tensors(weight: Weight) -> tuple[Tensor, Tensor]:
     if isinstance(weight, PairedInt4Weight):
-        return weight.packed, weight.scale.view(torch.int32)
+        return weight.packed, weight.scale.view(torch.int32)  # a scale and its zero point
     return weight.q, weight.scale
 
 
 def check(x: Tensor, weight: Weight, x_scale: Tensor | None = None) -> None:
     """Raise unless x, floats or with x_scale codes, and a weight fit together; errors: see `fused_rows`."""
-    if not isinstance(weight, Weight):
-        needed = "Int8Weight, Fp8Weight and PairedInt4Weight.of(weight) have kernels"
-        raise TypeError(f"a weight is {type(weight).__name__}; {needed}")
+    _check_weight(weight)
     codes, K = _tensors(weight)[0], weight.shape[1]
     if x.ndim != 2 or not x.shape[0] or x.shape[1] != K:
         raise ValueError(f"x is {tuple(x.shape)}; it has to be (M, {K}) with 1 row or more")
-    if x_scale is None and not x.is_floating_point() or x_scale is not None and x.dtype != codes.dtype:
-        needed = "floats are" if x_scale is None else f"{codes.dtype}, as the weight's codes, is"
-        raise ValueError(f"x is in {x.dtype}; {needed} needed")
+    if x_scale is None and not x.is_floating_point():
+        raise ValueError(f"x is in {x.dtype}; floats are needed")
+    if x_scale is not None and x.dtype != codes.dtype:
+        raise ValueError(f"x is in {x.dtype}; {codes.dtype}, as the weight's codes, is needed")
     if x_scale is not None and (tuple(x_scale.shape) != (x.shape[0],) or x_scale.dtype != torch.float32):
         raise ValueError(f"x's scale is {tuple(x_scale.shape)} in {x_scale.dtype}; float32 ({x.shape[0]},) is needed")
     for name, tensor in {"x": x, "the weight": codes, "x's scale": x_scale}.items():
@@ -138,19 +135,33 @@ def check(x: Tensor, weight: Weight, x_scale: Tensor | None = None) -> None:
             raise ValueError(f"{name} is not contiguous")
         if tensor is not None and tensor.device != x.device:
             raise ValueError(f"{name} is on {tensor.device}, and x on {x.device}")
-    if codes.dtype == FP8:
+
+
+def _check_weight(weight: Weight) -> None:
+    if not isinstance(weight, Weight):
+        needed = "Int8Weight, Fp8Weight and PairedInt4Weight.of(weight) have kernels"
+        raise TypeError(f"a weight is {type(weight).__name__}; {needed}")
+    if isinstance(weight, PairedInt4Weight) and (weight.group not in GROUPS or weight.K % weight.group):
+        needed = f"the group has to be one of {GROUPS}, and K its multiple"
+        raise ValueError(f"an int4 weight has groups of {weight.group} and K = {weight.K}; {needed}")
+    if isinstance(weight, Fp8Weight):
         check_float8()
 
 
-def _launch(x: Tensor, y: Tensor, weight: Weight, config: Config | None, fast: bool | None) -> TensorLaunch:
-    starts = x.data_ptr() % 16, _tensors(weight)[0].data_ptr() % 16
-    return _launch_for(*x.shape, weight.shape[0], *_row(weight), x.dtype, y.dtype, x.device, starts, config, fast)
+def _multiply(
+    x: Tensor, x_scale: Tensor, y: Tensor, weight: Weight, config: Config | None, fast: bool | None
+) -> Tensor:
+    tensors = (*_tensors(weight), x, x_scale, y)
+    starts = tuple([tensor.data_ptr() % 16 for tensor in tensors])
+    launch = _launch_for(*x.shape, weight.shape[0], *_row(weight), x.dtype, y.dtype, x.device, starts, config, fast)
+    launch(*tensors)
+    return y
 
 
 @functools.lru_cache(4096)
 def _launch_for(
     M: int, K: int, N: int, codes: torch.dtype, row: int, group: int, dtype: torch.dtype, result: torch.dtype,
-    device: torch.device, starts: tuple[int, int], config: Config | None, fast: bool | None,
+    device: torch.device, starts: tuple[int, ...], config: Config | None, fast: bool | None,
 ) -> TensorLaunch:  # fmt: skip
     """Return the launch for such operands. fast: as in `rounded_rows`; None for x in floats."""
     rounded, architecture = fast is not None, None if device.type == "cpu" else this_machine().architecture
@@ -172,8 +183,8 @@ def _launch_for(
 
 @functools.lru_cache(1024)
 def _dequantization(
-    N: int, K: int, codes: torch.dtype, row: int, group: int, scale: torch.dtype, dtype: torch.dtype,
-    device: torch.device,
+    N: int, K: int, codes: torch.dtype, row: int, group: int, dtype: torch.dtype, device: torch.device,
+    starts: tuple[int, ...],
 ) -> TensorLaunch:  # fmt: skip
     block_n, block_k = (32, group) if group else (16, 256)
     ptx = has_ptx(None if device.type == "cpu" else this_machine().architecture)

@@ -15,17 +15,17 @@ from labs_helpers.quantization.kernels.codes import both_codes, offset
 
 
 @triton.jit
-def scaled(numbers, word):
-    """Return scale · (code − zero), rounded once, for the numbers (n, k) that `both_codes` makes of one group's codes.
-    word: each row's scale (lower half) and zero point, both in bfloat16."""
-    dtype: tl.constexpr = numbers.dtype
-    scale = (word << 16).to(tl.float32, bitcast=True)[:, None]
-    zero = (word & -65536).to(tl.float32, bitcast=True)[:, None] + offset(dtype)
-    w = numbers - zero.to(dtype)  # exact
+def scaled_numbers(numbers, word, dtype: tl.constexpr):
+    """Return scale · (code − zero) in `dtype`, rounded once, for the `whole_numbers` (n, k) of int4 codes of one group.
+
+    word: each row's scale (lower half) and zero point, both in bfloat16. One load of 32 bits is copied ahead with the
+    codes.
+    """
+    w = numbers - ((word & -65536).to(tl.float32, bitcast=True) + offset(dtype)).to(dtype)[:, None]  # exact
     if dtype == tl.bfloat16:
-        return w * scale.to(dtype)
+        return w * word.to(tl.int16).to(tl.bfloat16, bitcast=True)[:, None]
     else:
-        return (w.to(tl.float32) * scale).to(dtype)
+        return (w.to(tl.float32) * (word << 16).to(tl.float32, bitcast=True)[:, None]).to(dtype)
 
 
 @triton.jit
@@ -38,18 +38,19 @@ def add_int4_products(
     BLOCK_K bytes per step, which divides GROUP; they hold codes of two groups.
     """
     dtype: tl.constexpr = x_ptr.dtype.element_ty
-    n, i = n % N, tl.arange(0, BLOCK_K)
-    w_tile = w_ptr + n[:, None] * row + i[None, :]
+    i = tl.arange(0, BLOCK_K)
+    w_tile = w_ptr + (n % N)[:, None] * row + i[None, :]
     x_tile = x_ptr + (m % M)[None, :] * K + i[:, None]
     for start in range(0, row, BLOCK_K):
         pair = start // GROUP
         first = start + pair * GROUP  # along K
+        word = tl.load(scale_ptr + 2 * pair * N + n % N)
+        word_high = tl.load(scale_ptr + (2 * pair + 1) * N + n % N)
         low, high = both_codes(tl.load(w_tile + start), dtype, PTX)
-        low = scaled(low, tl.load(scale_ptr + 2 * pair * N + n))
-        acc = tl.dot(low, tl.load(x_tile + first), acc, input_precision=PRECISION)
-        high = scaled(high, tl.load(scale_ptr + (2 * pair + 1) * N + n))
-        x = tl.load(x_tile + first + GROUP, mask=first + GROUP + i[:, None] < K, other=0.0)
-        acc = tl.dot(high, x, acc, input_precision=PRECISION)
+        x = tl.load(x_tile + first)
+        x_high = tl.load(x_tile + first + GROUP, mask=first + GROUP + i[:, None] < K, other=0.0)
+        acc = tl.dot(scaled_numbers(low, word, dtype), x, acc, input_precision=PRECISION)
+        acc = tl.dot(scaled_numbers(high, word_high, dtype), x_high, acc, input_precision=PRECISION)
     return acc
 
 
@@ -61,7 +62,7 @@ def many_rows_kernel(
     PTX: tl.constexpr,
 ):  # fmt: skip
     """One tile of yᵀ: BLOCK_M outputs by BLOCK_N rows of x. w: (N, row), GROUP its group if it is int4, else 0; x:
-    (M, K), with a scale per row if ROUNDED; y: (M, N). Other constants: see portable.py."""
+    (M, K), with a scale per row if ROUNDED; y: (M, N). PTX: the GPU is NVIDIA's. Other constants: see portable.py."""
     n, m = offsets(tl.program_id(0), N, M, BLOCK_M, BLOCK_N, GROUP_M, WIDE)
     ACC: tl.constexpr = tl.int32 if x_ptr.dtype.element_ty == tl.int8 else tl.float32
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
@@ -80,17 +81,9 @@ def many_rows_kernel(
 
 @triton.jit
 def dequantize_kernel(
-    w_ptr,
-    scale_ptr,
-    out_ptr,
-    N,
-    K,
-    row,
-    BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    GROUP: tl.constexpr,
-    PTX: tl.constexpr,
-):
+    w_ptr, scale_ptr, out_ptr, N, K, row,
+    BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, PTX: tl.constexpr,
+):  # fmt: skip
     """Write BLOCK_N × BLOCK_K weights, (N, K), from as many codes, or with GROUP from half as many bytes of int4."""
     blocks = tl.cdiv(row, BLOCK_K)
     n = tl.program_id(0) // blocks * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -102,11 +95,11 @@ def dequantize_kernel(
     if GROUP > 0:
         pair = tl.program_id(0) % blocks * BLOCK_K // GROUP
         k = (i + pair * GROUP)[None, :]
-        words = scale_ptr + 2 * pair * N + n
         low, high = both_codes(codes, dtype, PTX)
-        tl.store(out + k, scaled(low, tl.load(words, mask=n < N, other=0)), mask=inside)
-        high = scaled(high, tl.load(words + N, mask=n < N, other=0))
-        tl.store(out + k + GROUP, high, mask=inside & (k + GROUP < K))
+        word = tl.load(scale_ptr + 2 * pair * N + n % N)
+        tl.store(out + k, scaled_numbers(low, word, dtype), mask=inside)
+        word = tl.load(scale_ptr + (2 * pair + 1) * N + n % N)
+        tl.store(out + k + GROUP, scaled_numbers(high, word, dtype), mask=inside & (k + GROUP < K))
     else:
         scale = tl.load(scale_ptr + n, mask=n < N, other=0.0)[:, None]
         tl.store(out + i[None, :], (codes.to(tl.float32) * scale).to(dtype), mask=inside)
