@@ -14,6 +14,9 @@ from labs_helpers.compile.dependent_launch import can_depend, dependent_options
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.measure.machine import this_machine
 
+# With few K/V heads in a batch, a step's time is that of its latencies: programs of few warps that load one block each.
+FEW_HEADS, FOR_FEW = 64, DecodeConfig(64, 2, 1, 4)
+
 
 class CachedAttention:
     """Attention of one new position per sequence, in one launch for caches of one shape.
@@ -48,7 +51,9 @@ class CachedAttention:
             )
         architecture = this_machine().architecture if cache.is_cuda else None
         group, block_d = heads // Hkv, portable.block_d(D)
-        config = config or decode_config(D, group, architecture)
+        if config is None:
+            few = architecture == "sm_90" and D == 128 and B * Hkv <= FEW_HEADS
+            config = FOR_FEW if few else decode_config(D, group, architecture)
         if splits is None:
             slots = config.programs * (multiprocessors(cache.device.index) if cache.is_cuda else 1)
             splits = choose_splits(B * Hkv, -(-capacity // config.BLOCK_N), slots)
