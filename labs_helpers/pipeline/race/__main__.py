@@ -196,15 +196,14 @@ def main(arguments: list[str] | None = None) -> None:
                 "study": STUDY.name, "world_size": group.size, "size": size, "batch": given.batch, "length": length,
                 "dtype": str(dtype).removeprefix("torch."), "micro_batches": micro_batches,
             }  # fmt: skip
-            records += [
-                same | record
-                for record in measure(work, candidates_on(rank.device), given.rounds, passing, rank.say, rank.at)
-            ]
+            measured = measure(work, candidates_on(rank.device), given.rounds, passing, rank.say, rank.at)
+            found = [same | record for record in measured]
+            rank.keep(found, given.out)  # now, since a time limit may end the next ones
+            records += found
             release()
             dist.barrier()
         rank.at("the table")
         rank.show(as_text(table(frame([record for record in records if record["kind"] == "race"]))))
-        rank.keep(records, given.out)
 
 
 if __name__ == "__main__":
