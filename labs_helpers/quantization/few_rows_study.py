@@ -1,6 +1,6 @@
 """Race products with few rows in every format of the weight: microseconds, from CUDA graphs, with cold weights.
 
-    python -m labs_helpers.quantization.few_rows_study --seconds 240          # the default plan, and PyTorch's products
+    python -m labs_helpers.quantization.few_rows_study --seconds 240          # the default plan, and other libraries
     python -m labs_helpers.quantization.few_rows_study --seconds 240 --tune   # other configurations as well
 
 Each call in a graph reads another copy of the weight; together the copies are far larger than the L2 cache. Shapes that
@@ -12,6 +12,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
+from copy import deepcopy
+from importlib.util import find_spec
 from itertools import product
 from typing import Any
 
@@ -36,6 +38,7 @@ BANDWIDTH = 4.27e12  # bytes per second that a copy reaches on an H200
 COLD = 300e6  # bytes of all copies of a weight
 WRONG = 0.03  # relative error in norm, of float8 and int8 inputs as well; more is a mistake, not rounding
 Run = Callable[[Tensor, Any], Tensor]
+Way = tuple[str, str, Any, Run, int]
 Race = Callable[[int, int, bool, float], Iterator[dict[str, Any]]]  # of (K, N, tune, until)
 
 
@@ -53,40 +56,38 @@ def int4_of_torch(weight: Int4Weight) -> tuple[Tensor, Tensor]:
     return packed, torch.stack([weight.scale, offset.to(torch.bfloat16)], dim=2).transpose(0, 1).contiguous()
 
 
-def copied(stored: Any) -> Any:
-    """Return a copy of a stored weight: a tensor, a tuple of tensors, or an object with tensors."""
-    if isinstance(stored, Tensor):
-        return stored.clone()
-    if isinstance(stored, tuple):
-        return tuple(part.clone() for part in stored)
-    return type(stored)(**{k: v.clone() if isinstance(v, Tensor) else v for k, v in vars(stored).items()})
-
-
-def ways(w: Tensor, few_rows: Run, compiled: Any) -> Iterator[tuple[str, str, Any, Callable[[Any], list], Run, int]]:
-    """Yield (format, name, stored weight, its tensors' copy, product of (x, stored), bytes of the weight)."""
-
+def ways(w: Tensor, few_rows: Run, compiled: Any) -> Iterator[Way]:
+    """Yield every product, with weights that round w: (format, name, stored weight, product of (x, stored), bytes of
+    the weight)."""
     int8, int4, fp8 = Int8Weight.quantize(w), Int4Weight.quantize(w), Fp8Weight.quantize(w)
-    paired = PairedInt4Weight.of(int4)
-    for format, weight in zip(FORMATS, (w, int8, paired, fp8), strict=True):
-        yield format, "few_rows", weight, copied, few_rows, weight.nbytes
-    yield "bf16", "F.linear", w, copied, F.linear, w.nbytes
+    for format, weight in zip(FORMATS, (w, int8, PairedInt4Weight.of(int4), fp8), strict=True):
+        yield format, "few_rows", weight, few_rows, weight.nbytes
+    yield "bf16", "F.linear", w, F.linear, w.nbytes
     if compiled:
-        yield (
-            "int8",
-            "torch.compile",
-            (int8.q, int8.scale.bfloat16()),
-            copied,
-            lambda x, p: compiled(x, *p),
-            int8.nbytes,
-        )
-    yield (
-        "int4",
-        "_weight_int4pack_mm",
-        int4_of_torch(int4),
-        copied,
-        lambda x, p: torch._weight_int4pack_mm(x, p[0], 128, p[1]),
-        int4.nbytes,
-    )
+        yield "int8", "torch.compile", (int8.q, int8.scale.bfloat16()), lambda x, p: compiled(x, *p), int8.nbytes
+
+    def packed(x: Tensor, p: Any) -> Tensor:
+        return torch._weight_int4pack_mm(x, p[0], int4.group, p[1])
+
+    yield "int4", "_weight_int4pack_mm", int4_of_torch(int4), packed, int4.nbytes
+    yield from ways_of_gemlite(int8, int4)
+
+
+def ways_of_gemlite(int8: Int8Weight, int4: Int4Weight) -> Iterator[Way]:
+    """Yield the products of gemlite, which tunes itself at a shape's first call, with the same values, if it is
+    installed."""
+    if find_spec("gemlite") is None:
+        return
+    from gemlite.helper import A16W8_INT8, A16Wn
+
+    here: Any = {"device": "cuda:0", "dtype": torch.bfloat16}
+
+    def product(x: Tensor, layer: Any) -> Tensor:
+        return layer(x)
+
+    yield "int8", "gemlite", A16W8_INT8(**here).from_weights(int8.q, scales=int8.scale[:, None]), product, int8.nbytes
+    codes, zero = unpack_int4(int4.packed), int4.zero.to(int4.scale.dtype)
+    yield "int4", "gemlite", A16Wn(**here).from_weights(codes, int4.scale, zero, 4, int4.group), product, int4.nbytes
 
 
 def graph_us(run: Run, x: Tensor, copies: list[Any], calls: int) -> float:
@@ -132,8 +133,8 @@ def race_shape(K: int, N: int, configs: dict[str, list[Any]], until: float) -> I
     fixed = (K, N) in SHAPES  # compiling for every random shape would take longer than all the rest
     compiled = torch.compile(lambda x, q, scale: F.linear(x, q.to(x.dtype)) * scale, dynamic=False) if fixed else None
     w = torch.randn(N, K, device="cuda", dtype=torch.bfloat16) / K**0.5
-    for format, name, stored, copied, run, nbytes in ways(w, few_rows, compiled):
-        copies = [stored, *(copied(stored) for _ in range(int(COLD // nbytes)))]
+    for format, name, stored, run, nbytes in ways(w, few_rows, compiled):
+        copies = [stored, *(deepcopy(stored) for _ in range(int(COLD // nbytes)))]
         values = w if format == "bf16" else {"int8": Int8Weight, "int4": Int4Weight, "fp8": Fp8Weight}[
             format
         ].quantize(w).dequantize()  # fmt: skip

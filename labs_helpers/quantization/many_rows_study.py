@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from labs_helpers.gemm.configs import Config
 from labs_helpers.launch import program
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.study import Study
-from labs_helpers.quantization.few_rows_study import COLD, WRONG, Race, Run, copied, race_all, timed
+from labs_helpers.quantization.few_rows_study import COLD, WRONG, Race, Run, race_all, timed
 from labs_helpers.quantization.weights import Fp8Weight, Int4Weight, Int8Weight, PairedInt4Weight
 
 STUDY = Study("quantization-many-rows", "python -m labs_helpers.quantization.many_rows_study")
@@ -104,7 +105,7 @@ def race_shape(K: int, N: int, tune: bool, until: float) -> Iterator[dict[str, A
     """Yield one record per format, number of rows, product and configuration at one shape, until a time."""
     w = torch.randn(N, K, device="cuda", dtype=torch.bfloat16) / K**0.5
     for format, stored in weights(w).items():
-        copies = [stored, *(copied(stored) for _ in range(int(COLD // stored.nbytes)))]
+        copies = [stored, *(deepcopy(stored) for _ in range(int(COLD // stored.nbytes)))]
         for M in ROWS:
             if time.monotonic() > until:
                 return

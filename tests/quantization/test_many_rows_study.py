@@ -1,10 +1,12 @@
 """The study's products are those of the dequantized weight, and it races what it says."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 
 from labs_helpers.quantization.few_rows_study import WRONG
-from labs_helpers.quantization.many_rows_study import WRONG_FLOAT8, copied, ways, weights
+from labs_helpers.quantization.many_rows_study import WRONG_FLOAT8, ways, weights
 from tests.quantization.test_few_rows import DEVICE
 
 OURS = {"fused", "buffer", "rounded", "product", "portable", "portable, exact sums"}
@@ -21,7 +23,7 @@ def test_products_of_a_copy_are_right(format):
     torch.manual_seed(0)
     x, w = (torch.randn(rows, 256, device=DEVICE).half() / 16 for rows in (40, 48))
     stored = weights(w)[format]
-    found = list(ways(x, format, copied(stored), False))
+    found = list(ways(x, format, deepcopy(stored), False))
     assert {name for _, name, *_ in found} == NAMES[format]
     for of, name, run, exact, configs in found:
         if name in OURS:
