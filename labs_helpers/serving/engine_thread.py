@@ -1,0 +1,219 @@
+"""Run a synchronous engine in one thread, and hand its outputs to an asyncio event loop.
+
+The event loop's thread sends commands through a queue, and the engine's thread performs them between two steps: no
+other thread ever calls the engine. After each step, one callback takes outputs to the event loop. Both threads share
+Python's global lock, so an event per token of 64 streams would slow down the engine: a stream gets its first and last
+outputs at once, and the others at most every `interval_s`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from labs_helpers.serving.request import Output, QueueFull, SamplingParameters
+
+INTERVAL_S = 0.01
+logger = logging.getLogger(__name__)
+
+
+class StepEngine(Protocol):
+    """What the thread calls of an engine; see `engine.Engine`."""
+
+    def add(self, prompt: Sequence[int], how: SamplingParameters) -> int: ...
+    def cancel(self, request: int) -> None: ...
+    def step(self) -> list[Output]: ...
+    def has_work(self) -> bool: ...
+    def statistics(self) -> Any: ...
+
+
+class EngineStopped(RuntimeError):
+    """The engine does no more work: it failed, or its server is shutting down."""
+
+
+class Stream:
+    """The outputs of one request, in the event loop's thread.
+
+    Outputs that nobody has read yet are joined into one. So a slow reader holds up nobody, and holds no more than the
+    text of its request; a fast one gets an output per step.
+    """
+
+    def __init__(self) -> None:
+        self.accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._unread: Output | None = None
+        self._error: Exception | None = None
+        self._finished = False
+        self._arrived = asyncio.Event()
+
+    def put(self, output: Output) -> None:
+        self._unread = _joined(self._unread, output)
+        self._arrived.set()
+
+    def fail(self, error: Exception) -> None:
+        """Make the reader's next wait raise the error; it gets the outputs before it first."""
+        if not self.accepted.done():
+            self.accepted.set_exception(error)
+        self._error = error
+        self._arrived.set()
+
+    def __aiter__(self) -> Stream:
+        """Iterate over the outputs up to the last one, which has a reason to finish."""
+        return self
+
+    async def __anext__(self) -> Output:
+        while self._unread is None:
+            if self._error:
+                raise self._error
+            if self._finished:
+                raise StopAsyncIteration
+            self._arrived.clear()
+            await self._arrived.wait()
+        output, self._unread = self._unread, None
+        self._finished = output.finished is not None
+        return output
+
+
+class EngineThread:
+    """The thread of one engine. Every method but `stop` belongs to the event loop's thread.
+
+    interval_s: see above; 0 hands out the outputs of every step. statistics: the engine's, after its last step.
+    failure: the exception that ended the thread.
+    """
+
+    def __init__(self, engine: StepEngine, interval_s: float = INTERVAL_S) -> None:
+        self.statistics = engine.statistics()
+        self.failure: BaseException | None = None
+        self._engine, self._interval_s = engine, interval_s
+        self._commands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)  # a hung step must not keep us
+        self._streams: dict[int, Stream] = {}  # by the engine's number of the request; of the engine's thread
+        self._numbers: dict[Stream, int] = {}
+        self._held: dict[Stream, Output] = {}
+        self._told_at: dict[Stream, float] = {}
+        self._open: set[Stream] = set()  # of the event loop's thread
+        self._stopped: EngineStopped | None = None
+
+    def start(self) -> None:
+        """Start the thread. Outputs go to the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def stop(self, patience_s: float = 10.0) -> None:
+        """Cancel all requests, end the thread, and wait for it. Logs an error if a step takes longer than that."""
+        if not self._thread.is_alive():
+            return
+        self._commands.put(None)
+        self._thread.join(patience_s)
+        if self._thread.is_alive():
+            logger.error("A step of the engine has not finished in %g s; its thread is left behind.", patience_s)
+
+    async def add(self, prompt: Sequence[int], how: SamplingParameters) -> Stream:
+        """Give the engine a request. Raises what `Engine.add` raises, or EngineStopped."""
+        if self._stopped:
+            raise self._stopped
+        stream = Stream()
+        self._open.add(stream)
+        self._commands.put(lambda: self._add(stream, prompt, how))
+        try:
+            await stream.accepted
+        except BaseException:  # refused, or the caller was cancelled while it waited
+            self.close(stream)
+            raise
+        return stream
+
+    def close(self, stream: Stream) -> None:
+        """Forget a stream, whether or not its request has finished: the engine cancels one that runs."""
+        if stream in self._open:
+            self._open.discard(stream)
+            self._commands.put(lambda: self._cancel(stream))
+
+    def fail_all(self, error: EngineStopped) -> None:
+        """End all streams with an error, and refuse requests from now on."""
+        self._stopped = error
+        for stream in self._open:
+            stream.fail(error)
+
+    # What follows runs in the engine's thread.
+
+    def _run(self) -> None:
+        try:
+            while self._perform_commands():
+                for output in self._engine.step():
+                    if stream := self._streams.get(output.request):
+                        self._held[stream] = _joined(self._held.get(stream), output)
+                self.statistics = self._engine.statistics()
+                self._hand_out()
+            error = EngineStopped("The server is shutting down.")
+        except Exception as failure:
+            logger.exception("The engine failed.")
+            self.failure = failure
+            error = EngineStopped(f"The engine failed: {type(failure).__name__}.")
+        for number in self._streams:
+            if not self.failure:
+                self._engine.cancel(number)
+        self._tell(self.fail_all, error)
+
+    def _hand_out(self) -> None:
+        """Take the outputs that are due to the event loop."""
+        now = time.monotonic()
+        late = now - self._interval_s
+        due = [(s, o) for s, o in self._held.items() if o.finished or self._told_at.get(s, late) <= late]
+        for stream, _ in due:
+            del self._held[stream]
+            self._told_at[stream] = now
+        if due:
+            self._tell(_deliver, due)
+
+    def _perform_commands(self) -> bool:
+        """Perform the waiting commands; without work, wait for one. Returns False once the thread has to end."""
+        while not (self._commands.empty() and self._engine.has_work()):
+            if (command := self._commands.get()) is None:
+                return False
+            command()
+            self.statistics = self._engine.statistics()
+        return True
+
+    def _add(self, stream: Stream, prompt: Sequence[int], how: SamplingParameters) -> None:
+        try:
+            number = self._engine.add(prompt, how)
+        except (ValueError, QueueFull) as refusal:
+            self._tell(stream.fail, refusal)
+            return
+        self._streams[number], self._numbers[stream] = stream, number
+        self._tell(_accept, stream)
+
+    def _cancel(self, stream: Stream) -> None:
+        number = self._numbers.pop(stream, None)
+        if number is not None:
+            del self._streams[number]
+            self._held.pop(stream, None)
+            self._told_at.pop(stream, None)
+            self._engine.cancel(number)
+
+    def _tell(self, callback: Callable[..., None], *arguments: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:  # the event loop is closed, and nobody listens any more
+            self._commands.put(None)
+
+
+def _joined(before: Output | None, output: Output) -> Output:
+    if before is None:
+        return output
+    return dataclasses.replace(output, tokens=before.tokens + output.tokens, text=before.text + output.text)
+
+
+def _accept(stream: Stream) -> None:
+    if not stream.accepted.done():  # its caller may have been cancelled
+        stream.accepted.set_result(None)
+
+
+def _deliver(outputs: list[tuple[Stream, Output]]) -> None:
+    for stream, output in outputs:
+        stream.put(output)
