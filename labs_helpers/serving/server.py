@@ -151,6 +151,9 @@ class Completions:
 
         async def send_in_time(message: Message) -> None:
             async with asyncio.timeout(self.limits.stalled_s):
+                if message.get("body") and not message.get("more_body"):
+                    await send({**message, "more_body": True})
+                    message = {"type": "http.response.body"}  # which waits until the client has taken the rest
                 await send(message)
 
         try:

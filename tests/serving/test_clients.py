@@ -6,7 +6,6 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import openai
 import pytest
 
 from labs_helpers.serving import listen
@@ -15,6 +14,14 @@ from tests.processes import eventually, started
 from tests.serving.conftest import served
 from tests.serving.fake_engine import FakeEngine, text_of
 
+HEAD = b"""POST /v1/completions HTTP/1.1\r
+Host: x\r
+Connection: close\r
+Content-Type: application/json\r
+Content-Length: %d\r
+\r
+"""
+END = b"\r\n0\r\n\r\n"  # of a body in chunks
 BIG = 100_000  # letters per token: a few of them fill the buffers of a connection
 
 
@@ -25,9 +32,15 @@ def connect(server, max_tokens=20, stream=True, receive_buffer=None):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     client.connect((server.host, int(server.port)))
     body = json.dumps({"model": "bytes", "prompt": "x", "max_tokens": max_tokens, "stream": stream}).encode()
-    head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-    client.sendall(head.encode() + b"\r\n\r\n" + body)
+    client.sendall(HEAD % len(body) + body)
     return client
+
+
+def is_refused(server):
+    try:
+        socket.create_connection((server.host, server.port)).close()
+    except ConnectionRefusedError:
+        return True
 
 
 def read_all(client):
@@ -67,8 +80,7 @@ def test_a_client_that_leaves_while_it_waits_in_the_queue():
 def test_a_client_that_leaves_before_its_body_is_complete(server):
     before = server.metric('requests_total{result="disconnected"}')
     with socket.create_connection((server.host, server.port)) as client:
-        client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-                       b"Content-Length: 99\r\n\r\n{")  # fmt: skip
+        client.sendall(HEAD % 99 + b"{")
         assert eventually(lambda: server.metric("open_requests") == 1)
     assert eventually(lambda: server.metric('requests_total{result="disconnected"}') == before + 1)
     assert server.metric("open_requests") == 0
@@ -103,7 +115,6 @@ def test_a_slow_reader_holds_up_nobody_and_gets_its_whole_text():
         assert eventually(lambda: engine.finished == [0])  # although its client has not read a byte
         assert server.complete(max_tokens=1).choices[0].text == "a" * BIG
         assert server.metric("open_requests") == 1
-        slow.shutdown(socket.SHUT_WR)
         events = [line for line in read_all(slow).split(b"\n") if line.startswith(b"data: {")]
     text = "".join(json.loads(event.removeprefix(b"data: "))["choices"][0]["text"] for event in events)
     assert text == "".join(letter * BIG for letter in text_of(200)) and len(events) < 200
@@ -112,12 +123,9 @@ def test_a_slow_reader_holds_up_nobody_and_gets_its_whole_text():
 def test_a_client_that_reads_nothing_is_given_up():
     engine = FakeEngine(piece=BIG)
     with served(engine, Limits(stalled_s=0.05)) as server:
-        with connect(server, max_tokens=200, receive_buffer=4096) as client:
-            assert eventually(lambda: server.metric('requests_total{result="stalled"}') == 1)
-            assert server.metric("open_requests") == 0
-            with pytest.raises(ConnectionResetError):
-                while client.recv(2**20):
-                    pass
+        client = connect(server, max_tokens=200, receive_buffer=4096)
+        assert eventually(lambda: server.metric('requests_total{result="stalled"}') == 1)
+        assert server.metric("open_requests") == 0 and not read_all(client).endswith(END)
 
 
 class Stopping:
@@ -155,10 +163,9 @@ def test_at_the_end_a_stream_may_finish_within_the_grace_time():
         client = connect(stopping.server, max_tokens=3)
         assert eventually(lambda: engine.waiting)
         stopping.begin()
-        with pytest.raises(openai.APIConnectionError):
-            stopping.server.complete()
+        assert eventually(lambda: is_refused(stopping.server))
         engine.allow()
-        assert read_all(client).endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+        assert read_all(client).endswith(b"data: [DONE]\n\n" + END)
     assert engine.finished == [0]
 
 
@@ -176,15 +183,14 @@ def test_after_the_grace_time_a_request_ends_with_an_error(stream):
     assert engine.cancelled == [0]
 
 
-def test_a_request_whose_body_arrives_too_late_gets_503():
+def test_a_body_that_was_on_its_way_is_still_answered():
     with Stopping(FakeEngine(), grace_s=1000.0) as stopping:
         with socket.create_connection((stopping.server.host, stopping.server.port)) as client:
-            client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-                           b"Content-Length: 2\r\n\r\n{")  # fmt: skip
+            client.sendall(HEAD % 2 + b"{")
             assert eventually(lambda: stopping.server.app.open_requests)
             stopping.begin()
             client.sendall(b"}")
-            assert b"HTTP/1.1 4" in client.recv(10_000)  # it may still be answered
+            assert client.recv(10_000).startswith(b"HTTP/1.1 400 ")
 
 
 def test_at_the_end_a_client_that_does_not_read_is_cut_off(monkeypatch):
@@ -194,10 +200,7 @@ def test_at_the_end_a_client_that_does_not_read_is_cut_off(monkeypatch):
         client = connect(stopping.server, max_tokens=200, receive_buffer=4096)
         assert eventually(lambda: engine.finished == [0])
         stopping.begin()
-    with pytest.raises(ConnectionResetError):
-        while client.recv(2**20):
-            pass
-    client.close()
+    assert not read_all(client).endswith(END)
 
 
 def test_a_port_that_is_taken_is_an_error_that_names_it():
