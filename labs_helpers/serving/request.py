@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 from labs_helpers.serving.blocks import Table
 from labs_helpers.serving.text import TextStream
@@ -52,7 +52,7 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-class FinishReason(str, Enum):
+class FinishReason(StrEnum):
     """Why a request ended: at a stop string, after max_tokens, or because somebody cancelled it."""
 
     STOP = "stop"
