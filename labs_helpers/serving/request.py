@@ -84,7 +84,8 @@ class Request:
 
     tokens: the prompt and the reported new tokens. computed: the positions whose keys and values are in the cache once
     all launched passes are done. sampled: the new tokens of all launched passes, reported or not. decoding: the latest
-    pass sampled a token, which the next pass continues. numbers: a uniform number per new token.
+    pass sampled a token, which the next pass continues. seed: the one of `how`, or a drawn one. numbers: a uniform number
+    per new token. row: where the latest pass stores the token that it samples.
     """
 
     id: int
@@ -92,6 +93,7 @@ class Request:
     how: SamplingParameters
     tokens: list[int]
     text: TextStream | None = None
+    seed: int = 0
     numbers: Sequence[float] = ()
     table: Table = field(default_factory=Table)
     computed: int = 0
@@ -99,7 +101,7 @@ class Request:
     decoding: bool = False
     cached_tokens: int | None = None  # None until it first runs
     finished: FinishReason | None = None
-    row: int = -1  # of the engine's sampled tokens, where its latest one stands
+    row: int = -1
 
     @property
     def length(self) -> int:
