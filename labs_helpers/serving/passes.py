@@ -10,7 +10,8 @@ from torch import Tensor
 
 from labs_helpers.serving.chunks import ChunkAttention, Span, upload
 from labs_helpers.serving.inputs import FIELDS, Inputs, values_of
-from labs_helpers.serving.paged_cache import PagedCache, Rows, paged_attention
+from labs_helpers.serving.paged_attention import paged_attention
+from labs_helpers.serving.paged_cache import PagedCache, Rows
 from labs_helpers.serving.request import Request
 from labs_helpers.serving.sampling import choose
 from labs_helpers.serving.scheduler import Chunk

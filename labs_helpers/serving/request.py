@@ -84,8 +84,8 @@ class Request:
 
     tokens: the prompt and the reported new tokens. computed: the positions whose keys and values are in the cache once
     all launched passes are done. sampled: the new tokens of all launched passes, reported or not. decoding: the latest
-    pass sampled a token, which the next pass continues. seed: the one of `how`, or a drawn one. numbers: a uniform number
-    per new token. row: where the latest pass stores the token that it samples.
+    pass sampled a token, which the next pass continues. seed: the one of `how`, or a drawn one. numbers: a uniform
+    number per new token. row: where the latest pass stores the token that it samples.
     """
 
     id: int
