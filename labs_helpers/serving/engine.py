@@ -12,8 +12,9 @@ A step launches the next pass before it reads the tokens of the last one, so tha
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -73,7 +74,8 @@ class Engine:
     leave open. operations, graph: see `Passes`. ValueError for numbers that do not fit.
     """
 
-    lookahead = 0
+    lookahead = 0  # and `further` inputs, for speculation
+    further: Mapping[str, int] = MappingProxyType({})
 
     def __init__(
         self,
@@ -98,7 +100,7 @@ class Engine:
         self.blocks = Blocks(blocks, block_size, sharing)
         self.scheduler = Scheduler(self.blocks, slots, budget, static, self.lookahead)
         self.cache = PagedCache(model, blocks, block_size)
-        self.passes = Passes(model, self.cache, slots, operations, graph)
+        self.passes = Passes(model, self.cache, slots, operations, graph, self.further)
         self._seeds, self._requests, self._added = random.Random(seed), dict[int, Request](), 0
         self._flying: Callable[[], list[Report]] | None = None
         self._cancelled: list[Output] = []
@@ -122,10 +124,9 @@ class Engine:
         if len(self.scheduler.waiting) >= self.limits.most_waiting:
             raise QueueFull(f"{len(self.scheduler.waiting)} requests are waiting, as many as allowed")
         seed = self._seeds.getrandbits(63) if how.seed is None else how.seed
-        request = Request(self._added, len(prompt), how, prompt, numbers=uniforms(seed, 0, np.arange(how.max_tokens)))
-        request.seed = seed
-        if self.tokenizer is not None:
-            request.text = TextStream(self.tokenizer, how.stop)
+        numbers = uniforms(seed, 0, np.arange(how.max_tokens)).tolist()
+        text = None if self.tokenizer is None else TextStream(self.tokenizer, how.stop)
+        request = Request(self._added, len(prompt), how, prompt, text, seed, numbers)
         self.scheduler.add(request)
         self._added += 1
         self._requests[request.id] = request

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -24,28 +27,32 @@ class Inputs:
 
     tokens: (3 · rows,) of int64 on the device: those that the latest decoding rows and chunks sampled, `rows` each, and
     those that the host knows. So a step can continue a token that the host has not seen yet. `fill` uses two memories
-    in turns, because the copy of one may still wait in the GPU's queue when the next is filled.
+    in turns, because the copy of one may still wait in the GPU's queue when the next is filled. further: the names of
+    other inputs, float32, and how many numbers of each a row has.
     """
 
-    def __init__(self, rows: int, width: int, device: torch.device) -> None:
+    def __init__(
+        self, rows: int, width: int, device: torch.device, further: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
         self.rows, on_gpu = rows, device.type == "cuda"
-        sizes = {"tokens": 8 * 3 * rows} | {name: dtype.itemsize * rows for name, dtype in FIELDS.items()}
-        sizes = {name: -(-size // 16) * 16 for name, size in sizes.items()}  # kernels like alignment
-        self.sampled, self.before_tables = 8 * 2 * rows, sum(sizes.values())
-        total = self.before_tables + 4 * rows * width
+        shapes = {"tokens": (torch.int64, (3 * rows,))} | {name: (dtype, (rows,)) for name, dtype in FIELDS.items()}
+        shapes |= {name: (torch.float32, (rows, count)) for name, count in further.items()}
+        shapes["table"] = (torch.int32, (rows, width))
+        places, self._size = {}, 0
+        for name, (dtype, shape) in shapes.items():
+            places[name] = self._size, dtype, shape
+            self._size += -(-math.prod(shape) * dtype.itemsize // 16) * 16  # kernels like alignment
+        self._sampled, self._table = 8 * 2 * rows, places["table"][0]
 
         def views(memory: Tensor) -> dict[str, Tensor]:
-            found, start = {}, 0
-            for name, size in sizes.items():
-                count = 3 * rows if name == "tokens" else rows
-                dtype = FIELDS.get(name, torch.int64)
-                found[name] = memory[start : start + count * dtype.itemsize].view(dtype)
-                start += size
-            return found | {"table": memory[start:].view(torch.int32).view(rows, width)}
+            return {
+                name: memory[start : start + math.prod(shape) * dtype.itemsize].view(dtype).view(shape)
+                for name, (start, dtype, shape) in places.items()
+            }
 
-        self._memory = torch.zeros(total, dtype=torch.uint8, device=device)
+        self._memory = torch.zeros(self._size, dtype=torch.uint8, device=device)
         self.on_device = views(self._memory)
-        hosts = [torch.zeros(total, dtype=torch.uint8, pin_memory=on_gpu) for _ in range(2)]
+        hosts = [torch.zeros(self._size, dtype=torch.uint8, pin_memory=on_gpu) for _ in range(2)]
         self._hosts = [(host, {name: view.numpy() for name, view in views(host).items()}) for host in hosts]
         self._results = [torch.zeros(2 * rows, dtype=torch.int64, pin_memory=on_gpu) for _ in range(2)]
 
@@ -53,11 +60,11 @@ class Inputs:
     def tokens(self) -> Tensor:
         return self.on_device["tokens"]
 
-    def fill(self, requests: list[Request], rows: int) -> None:
+    def fill(self, requests: list[Request], rows: int, further: Mapping[str, Any] = MappingProxyType({})) -> None:
         """Copy the inputs of a step for these requests to the device; the rest of the `rows` rows is padding."""
         self._hosts.reverse()
         memory, arrays = self._hosts[0]
-        for name, values in values_of(requests).items():
+        for name, values in (values_of(requests) | further).items():
             arrays[name][: len(requests)] = values
             arrays[name][len(requests) : rows] = 0
         arrays["table"][:rows] = 0
@@ -69,12 +76,12 @@ class Inputs:
                 arrays["tokens"][2 * self.rows + row] = known[at]
             else:  # the latest pass has sampled it
                 arrays["source"][row] = request.row
-        part = slice(self.sampled, self.before_tables + arrays["table"][:rows].nbytes)
+        part = slice(self._sampled, self._table + arrays["table"][:rows].nbytes)
         self._memory[part].copy_(memory[part], non_blocking=True)
 
     def clear(self) -> None:
         """Make all rows padding, on the device, but keep the sampled tokens."""
-        self._memory[self.sampled :].zero_()
+        self._memory[self._sampled :].zero_()
 
     def fetch(self) -> Tensor:
         """Start to copy the sampled tokens to the host, and return where they will be; the next call but one uses this

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
-from torch import Tensor
 
 from labs_helpers.transformer.model import Transformer
 
@@ -34,12 +31,3 @@ class PagedCache:
             sources, targets = (list(blocks) for blocks in zip(*copies, strict=True))
             for cache in (self.k, self.v):
                 cache[:, targets] = cache[:, sources]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The sequences that a decoding step continues. lengths: (B,), int32, the used positions of each. table: (B, most
-    blocks), int32, their blocks in order. Padding has the length 0, and scratch blocks."""
-
-    lengths: Tensor
-    table: Tensor

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -11,11 +13,11 @@ from torch import Tensor
 from labs_helpers.serving.chunks import ChunkAttention, Span, upload
 from labs_helpers.serving.inputs import FIELDS, Inputs, values_of
 from labs_helpers.serving.paged_attention import paged_attention
-from labs_helpers.serving.paged_cache import PagedCache, Rows
+from labs_helpers.serving.paged_cache import PagedCache
 from labs_helpers.serving.request import Request
 from labs_helpers.serving.sampling import choose
 from labs_helpers.serving.scheduler import Chunk
-from labs_helpers.transformer.decode_operations import KERNELS, PLAIN, Attend, Operations
+from labs_helpers.transformer.decode_operations import KERNELS, PLAIN, Operations
 from labs_helpers.transformer.decode_step import RowsForward
 from labs_helpers.transformer.decoding import captured
 from labs_helpers.transformer.model import Transformer
@@ -27,7 +29,7 @@ class Passes:
     """Both kinds of pass of one model. Nothing here waits for the GPU, once graphs are captured.
 
     operations: of the decoding rows; by default one launch per product for 16-bit floats on a GPU, else plain PyTorch.
-    graph: whether a CUDA graph per power of two replays the decoding rows; by default on a GPU.
+    graph: whether a CUDA graph per power of two replays the decoding rows; by default on a GPU. further: of `Inputs`.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Passes:
         slots: int,
         operations: Operations | None = None,
         graph: bool | None = None,
+        further: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.cache, self.device = cache, cache.k.device
         half = self.device.type == "cuda" and cache.k.dtype in (torch.float16, torch.bfloat16)
@@ -44,7 +47,7 @@ class Passes:
         self.decoding = RowsForward(model, operations or default_operations(half, rows), cache.capacity)
         self.chunked = copy.copy(self.decoding)  # with the same weights
         self.chunked.operations = KERNELS if half else PLAIN
-        self.inputs = Inputs(rows, -(-cache.capacity // cache.size), self.device)
+        self.inputs = Inputs(rows, -(-cache.capacity // cache.size), self.device, further)
         self.graph = self.device.type == "cuda" if graph is None else graph
         self._steps: dict[int, Callable[[], None]] = {}
         self._choose = chooser(model.config.vocabulary, half)
@@ -53,31 +56,19 @@ class Passes:
         """Compute a token for every request, at `inputs.tokens[row]`; up to `width` rows and to a power of two, the
         rest is padding."""
         rows = rows_of(width)
-        if self.graph:
-            step = self.step(rows)
-            self.inputs.fill(requests, rows)
-            step()
-        else:
-            self.inputs.fill(requests, rows)
-            blocks = max(len(request.table.blocks) for request in requests)
-            self._step(rows, *self._attention(rows, blocks))
+        step = self.step(rows) if self.graph else partial(self._step, rows, most_blocks(requests))
+        self.inputs.fill(requests, rows)
+        step()
 
     def step(self, rows: int) -> Callable[[], None]:
         """Return the replay of the graph for this many rows, which is captured at the first call."""
         if rows not in self._steps:
-            inputs, (view, attend) = self.inputs, self._attention(rows, self.inputs.on_device["table"].shape[1])
-            sampled = inputs.tokens.clone()
-            inputs.clear()
-            graph = captured(lambda: self._step(rows, view, attend), lambda: None)
-            inputs.tokens.copy_(sampled)
-            self._steps[rows] = graph.replay
+            self._steps[rows] = captured_step(self.inputs, partial(self._step, rows, None))
         return self._steps[rows]
 
     def chunks(self, chunks: list[Chunk]) -> None:
         """Compute chunks. The tokens that they sample go, in order, to `inputs.tokens[inputs.rows + …]`."""
-        spans = [Span(chunk.start, chunk.stop, self._blocks(chunk.request, chunk.stop)) for chunk in chunks]
-        tokens = [token for chunk in chunks for token in chunk.request.tokens[chunk.start : chunk.stop]]
-        x = self.features(tokens, spans)
+        x = self.features(chunks)
         sampling, ends, end = [], [], 0
         for chunk in chunks:
             end += chunk.stop - chunk.start
@@ -90,25 +81,40 @@ class Passes:
             first = self.inputs.rows
             self._choose(logits, how, self.inputs.tokens[first : first + len(sampling)])
 
-    def features(self, tokens: Sequence[int], spans: Sequence[Span]) -> Tensor:
-        """Return the residual stream, (rows, width), of all spans' tokens, one span after the other."""
-        attend = ChunkAttention(spans, self.cache.size, self.device)
+    def features(self, chunks: list[Chunk]) -> Tensor:
+        """Return the residual stream, (tokens, width), of all chunks, one after the other."""
+        size, cache = self.cache.size, self.cache
+        spans = [Span(c.start, c.stop, c.request.table.blocks[: -(-c.stop // size)]) for c in chunks]
+        attend = ChunkAttention(spans, size, self.device)
+        tokens = [token for chunk in chunks for token in chunk.request.tokens[chunk.start : chunk.stop]]
         at = upload(tokens, torch.int64, self.device)
-        return self.chunked.features(at, attend.positions, self.cache.k, self.cache.v, attend)
+        return self.chunked.features(at, attend.positions, cache.k, cache.v, attend)
 
-    def _attention(self, rows: int, blocks: int) -> tuple[Rows, Attend]:
-        fields, heads = self.inputs.on_device, self.decoding.model.config.heads
-        view = Rows(fields["length"][:rows], fields["table"][:rows, :blocks])
-        return view, paged_attention(self.cache, view, heads)
+    def logits(self, tokens: Tensor, at: Tensor, table: Tensor, together: bool = False) -> Tensor:
+        """Return the logits, (rows, V), after the tokens, (rows,), at the positions `at`, (rows,), int32, of sequences
+        with these tables. together: see `paged_attention`."""
+        forward, cache = self.decoding if len(tokens) <= FEW else self.chunked, self.cache
+        attend = paged_attention(cache, table, forward.model.config.heads, together)
+        return forward.logits(forward.features(tokens, at, cache.k, cache.v, attend))
 
-    def _step(self, rows: int, view: Rows, attend: Attend) -> None:
-        fields, cache, forward = self.inputs.on_device, self.cache, self.decoding
-        current = self.inputs.tokens[fields["source"][:rows]]
-        logits = forward.logits(forward.features(current, view.lengths, cache.k, cache.v, attend))
-        self._choose(logits, {name: fields[name][:rows] for name in FIELDS}, self.inputs.tokens[:rows])
+    def _step(self, rows: int, blocks: int | None) -> None:
+        fields, sampled = self.inputs.on_device, self.inputs.tokens
+        logits = self.logits(sampled[fields["source"][:rows]], fields["length"][:rows], fields["table"][:rows, :blocks])
+        self._choose(logits, {name: fields[name][:rows] for name in FIELDS}, sampled[:rows])
 
-    def _blocks(self, request: Request, positions: int) -> list[int]:
-        return request.table.blocks[: -(-positions // self.cache.size)]
+
+def captured_step(inputs: Inputs, step: Callable[[], None]) -> Callable[[], None]:
+    """Return the replay of a step that reads `inputs`. It is captured on padding, and the sampled tokens stay."""
+    sampled = inputs.tokens.clone()
+    inputs.clear()
+    graph = captured(step, lambda: None)
+    inputs.tokens.copy_(sampled)
+    return graph.replay
+
+
+def most_blocks(requests: list[Request]) -> int:
+    """Return the number of blocks of the longest table."""
+    return max(len(request.table.blocks) for request in requests)
 
 
 def rows_of(requests: int) -> int:

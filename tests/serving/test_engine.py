@@ -22,14 +22,15 @@ from tests.transformer.independent import GROUPED, randomised
 GREEDY = SamplingParameters(12, temperature=0)
 
 
-def engine_of(model=None, **options):
+def engine_of(model=None, make=Engine, **options):
     """Return an engine whose blocks hold large numbers when somebody takes them: a stale position would show."""
-    engine = Engine(model_of() if model is None else model, **options)
+    engine = make(model_of() if model is None else model, **options)
     usual = engine.blocks._take
 
     def take():
         block = usual()
-        engine.cache.k[:, block], engine.cache.v[:, block] = 1e3, -1e3
+        for cache in (engine.cache, *([engine.draft.cache] if hasattr(engine, "draft") else [])):
+            cache.k[:, block], cache.v[:, block] = 1e3, -1e3
         return block
 
     engine.blocks._take = take
@@ -219,9 +220,9 @@ def test_the_kernels_generate_the_same_tokens(work):
     wide = dataclasses.replace(GROUPED, width=96)
     model, found, usual = model_of(wide, torch.float32), [], passes.chooser
 
-    def kernel(cache, view, heads):
-        attend = CachedAttention(cache.k[0], heads, dependent=False, table=view.table)
-        return lambda qkv, cos, sin, lengths, k, v: attend(qkv, cos, sin, lengths, k, v, view.table)
+    def kernel(cache, table, heads, together):
+        attend = CachedAttention(cache.k[0], heads, dependent=False, table=table)
+        return lambda qkv, cos, sin, lengths, k, v: attend(qkv, cos, sin, lengths, k, v, table)
 
     options = {"blocks": 30, "block_size": 4, "slots": 3, "budget": 30, "graph": False}
     with pytest.MonkeyPatch.context() as patch:
