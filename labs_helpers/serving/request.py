@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 from labs_helpers.serving.blocks import Table
 from labs_helpers.serving.text import TextStream
@@ -56,7 +56,7 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-class FinishReason(str, Enum):
+class FinishReason(StrEnum):
     """Why a request ended: at a stop string, after max_tokens, or because somebody cancelled it."""
 
     STOP = "stop"
@@ -88,7 +88,8 @@ class Request:
 
     tokens: the prompt and the reported new tokens. computed: the positions whose keys and values are in the cache once
     all launched passes are done. sampled: the new tokens of all launched passes, reported or not. decoding: the latest
-    pass sampled a token, which the next pass continues. numbers: a uniform number per new token.
+    pass sampled a token, which the next pass continues. seed: the one of `how`, or a drawn one. numbers: a uniform
+    number per new token. row: where the latest pass stores the token that it samples.
     """
 
     id: int
@@ -96,6 +97,7 @@ class Request:
     how: SamplingParameters
     tokens: list[int]
     text: TextStream | None = None
+    seed: int = 0
     numbers: Sequence[float] = ()
     table: Table = field(default_factory=Table)
     computed: int = 0
@@ -103,7 +105,7 @@ class Request:
     decoding: bool = False
     cached_tokens: int | None = None  # None until it first runs
     finished: FinishReason | None = None
-    row: int = -1  # of the engine's sampled tokens, where its latest one stands
+    row: int = -1
 
     @property
     def length(self) -> int:

@@ -68,8 +68,8 @@ class Scheduler:
         """Append a request. ValueError if the cache could not hold it, even alone."""
         if (needed := self.blocks.needed(request.longest)) > self.blocks.count:
             raise ValueError(
-                f"the prompt of {request.prompt_tokens} tokens and max_tokens of {request.how.max_tokens} take {needed} "
-                f"blocks of {self.blocks.size} positions, and the cache has {self.blocks.count}"
+                f"the prompt of {request.prompt_tokens} tokens and max_tokens of {request.how.max_tokens} take "
+                f"{needed} blocks of {self.blocks.size} positions, and the cache has {self.blocks.count}"
             )
         self.waiting.append(request)
 

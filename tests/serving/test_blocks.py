@@ -1,4 +1,4 @@
-"""Test the block allocator: nothing leaks, nothing is released twice, no shared block is written, evicted digests go."""
+"""Test the block allocator: nothing leaks, nothing is released twice, no shared block is written, digests go."""
 
 import pytest
 from hypothesis import settings
