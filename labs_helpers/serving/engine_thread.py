@@ -17,7 +17,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from labs_helpers.serving.request import Output, QueueFull, SamplingParameters
+from labs_helpers.serving.engine import QueueFull
+from labs_helpers.serving.request import Output, SamplingParameters
 
 INTERVAL_S = 0.01
 logger = logging.getLogger(__name__)

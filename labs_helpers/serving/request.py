@@ -11,10 +11,6 @@ from labs_helpers.serving.blocks import Table
 from labs_helpers.serving.text import TextStream
 
 
-class QueueFull(RuntimeError):
-    """As many requests wait in the engine as may wait."""
-
-
 @dataclass(frozen=True)
 class SamplingParameters:
     """How many tokens to generate, how to choose each, and where the text ends.

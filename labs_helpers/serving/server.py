@@ -21,10 +21,10 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from labs_helpers.serving import protocol
+from labs_helpers.serving.engine import QueueFull
 from labs_helpers.serving.engine_thread import INTERVAL_S, EngineStopped, EngineThread, Stream
 from labs_helpers.serving.metrics import CONTENT_TYPE, Metrics, Timing
 from labs_helpers.serving.protocol import ApiError, Completion
-from labs_helpers.serving.request import QueueFull
 
 RETRY_AFTER_S = 1
 
