@@ -9,7 +9,6 @@ outputs at once, and the others at most every `interval_s`.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import logging
 import queue
 import threading
@@ -17,8 +16,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from labs_helpers.serving.engine import QueueFull
 from labs_helpers.serving.request import Output, SamplingParameters
+from labs_helpers.serving.stream import Stream, joined
 
 INTERVAL_S = 0.01
 logger = logging.getLogger(__name__)
@@ -38,46 +37,8 @@ class EngineStopped(RuntimeError):
     """The engine does no more work: it failed, or its server is shutting down."""
 
 
-class Stream:
-    """The outputs of one request, in the event loop's thread.
-
-    Outputs that nobody has read yet are joined into one. So a slow reader holds up nobody, and holds no more than the
-    text of its request; a fast one gets an output per step.
-    """
-
-    def __init__(self) -> None:
-        self.accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._unread: Output | None = None
-        self._error: Exception | None = None
-        self._finished = False
-        self._arrived = asyncio.Event()
-
-    def put(self, output: Output) -> None:
-        self._unread = _joined(self._unread, output)
-        self._arrived.set()
-
-    def fail(self, error: Exception) -> None:
-        """Make the reader's next wait raise the error; it gets the outputs before it first."""
-        if not self.accepted.done():
-            self.accepted.set_exception(error)
-        self._error = error
-        self._arrived.set()
-
-    def __aiter__(self) -> Stream:
-        """Iterate over the outputs up to the last one, which has a reason to finish."""
-        return self
-
-    async def __anext__(self) -> Output:
-        while self._unread is None:
-            if self._error:
-                raise self._error
-            if self._finished:
-                raise StopAsyncIteration
-            self._arrived.clear()
-            await self._arrived.wait()
-        output, self._unread = self._unread, None
-        self._finished = output.finished is not None
-        return output
+class Busy(RuntimeError):
+    """As many requests wait in the engine as may wait."""
 
 
 class EngineThread:
@@ -115,7 +76,7 @@ class EngineThread:
             logger.error("A step of the engine has not finished in %g s; its thread is left behind.", patience_s)
 
     async def add(self, prompt: Sequence[int], how: SamplingParameters) -> Stream:
-        """Give the engine a request. Raises what `Engine.add` raises, or EngineStopped."""
+        """Give the engine a request. Raises ValueError as `Engine.add` does, Busy, or EngineStopped."""
         if self._stopped:
             raise self._stopped
         stream = Stream()
@@ -147,7 +108,7 @@ class EngineThread:
             while self._perform_commands():
                 for output in self._engine.step():
                     if stream := self._streams.get(output.request):
-                        self._held[stream] = _joined(self._held.get(stream), output)
+                        self._held[stream] = joined(self._held.get(stream), output)
                 self.statistics = self._engine.statistics()
                 self._hand_out()
             error = EngineStopped("The server is shutting down.")
@@ -181,13 +142,15 @@ class EngineThread:
         return True
 
     def _add(self, stream: Stream, prompt: Sequence[int], how: SamplingParameters) -> None:
+        from labs_helpers.serving.engine import QueueFull  # imports Triton, which `prepare_triton` has to precede
+
         try:
             number = self._engine.add(prompt, how)
         except (ValueError, QueueFull) as refusal:
-            self._tell(stream.fail, refusal)
+            self._tell(stream.fail, Busy(str(refusal)) if isinstance(refusal, QueueFull) else refusal)
             return
         self._streams[number], self._numbers[stream] = stream, number
-        self._tell(_accept, stream)
+        self._tell(stream.accept)
 
     def _cancel(self, stream: Stream) -> None:
         number = self._numbers.pop(stream, None)
@@ -202,17 +165,6 @@ class EngineThread:
             self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:  # the event loop is closed, and nobody listens any more
             self._commands.put(None)
-
-
-def _joined(before: Output | None, output: Output) -> Output:
-    if before is None:
-        return output
-    return dataclasses.replace(output, tokens=before.tokens + output.tokens, text=before.text + output.text)
-
-
-def _accept(stream: Stream) -> None:
-    if not stream.accepted.done():  # its caller may have been cancelled
-        stream.accepted.set_result(None)
 
 
 def _deliver(outputs: list[tuple[Stream, Output]]) -> None:

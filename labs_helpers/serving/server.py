@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +20,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from labs_helpers.serving import protocol
-from labs_helpers.serving.engine import QueueFull
-from labs_helpers.serving.engine_thread import INTERVAL_S, EngineStopped, EngineThread, Stream
+from labs_helpers.serving import answers, protocol
+from labs_helpers.serving.connection import read_body, while_connected
+from labs_helpers.serving.engine_thread import INTERVAL_S, Busy, EngineStopped, EngineThread
 from labs_helpers.serving.metrics import CONTENT_TYPE, Metrics, Timing
 from labs_helpers.serving.protocol import ApiError, Completion
+from labs_helpers.serving.stream import Stream
 
 RETRY_AFTER_S = 1
 
@@ -80,12 +81,12 @@ class Completions:
             self.engine.stop()
 
     async def _models(self, request: Request) -> Response:
-        return _json(protocol.models(self.model, self._created))
+        return _json(answers.models(self.model, self._created))
 
     async def _model(self, request: Request) -> Response:
         if (asked := request.path_params["model"]) != self.model:
             raise protocol.no_such_model(asked, self.model)
-        return _json(protocol.described(self.model, self._created))
+        return _json(answers.described(self.model, self._created))
 
     async def _health(self, request: Request) -> Response:
         if failure := self.engine.failure:
@@ -105,8 +106,8 @@ class Completions:
                 raise ApiError(503, "The server is shutting down.")
             if self.open_requests > self.limits.requests:
                 raise ApiError(429, f"The server has {self.limits.requests} open requests, which is its limit.")
-            asked = self._parse(await self._body(Request(scope, receive)))
-            result = await _while_connected(receive, self._complete(asked, scope, receive, send))
+            asked = self._parse(await read_body(Request(scope, receive), self.limits.body, self.limits.upload_s))
+            result = await while_connected(receive, self._complete(asked, scope, receive, send))
         except ApiError as error:
             result = str(error.status)
             await _error(error)(scope, receive, send)
@@ -115,21 +116,6 @@ class Completions:
         finally:
             self.open_requests -= 1
             self.metrics.answers[result or "disconnected"] += 1
-
-    async def _body(self, request: Request) -> bytes:
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            # A web page may send any other type to a server on its reader's machine, without asking.
-            raise ApiError(415, "The header Content-Type has to be application/json.")
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self.limits.upload_s):
-                async for part in request.stream():
-                    body += part
-                    if len(body) > self.limits.body:
-                        raise ApiError(413, f"The body has more than {self.limits.body:,} bytes, which is the limit.")
-        except TimeoutError:
-            raise ApiError(408, f"The body did not arrive within {self.limits.upload_s:g} s.") from None
-        return bytes(body)
 
     def _parse(self, body: bytes) -> Completion:
         asked = protocol.parse(body, self.model, self._tokenizer.encode, self._tokenizer.vocabulary)
@@ -144,7 +130,7 @@ class Completions:
             stream = await self.engine.add(asked.prompt, asked.how)
         except ValueError as error:
             raise protocol.too_long(str(error)) from None
-        except QueueFull as error:
+        except Busy as error:
             raise ApiError(429, str(error)) from None
         except EngineStopped as error:
             raise ApiError(503, str(error)) from None
@@ -178,7 +164,7 @@ async def _whole(asked: Completion, stream: Stream, timing: Timing) -> tuple[dic
             texts.append(output.text)
     except EngineStopped as error:
         raise ApiError(503, str(error)) from None
-    return protocol.answer(asked, "".join(texts), output), output.finished.value
+    return answers.answer(asked, "".join(texts), output), output.finished.value
 
 
 async def _send_events(asked: Completion, stream: Stream, timing: Timing, send: Callable[..., Any]) -> str:
@@ -190,10 +176,10 @@ async def _send_events(asked: Completion, stream: Stream, timing: Timing, send: 
             if output.finished:
                 break
             if output.text:  # a token may be a part of a character
-                await send({"type": "http.response.body", "body": protocol.event(asked, output), "more_body": True})
-        last, result = protocol.last_events(asked, output), output.finished.value
+                await send({"type": "http.response.body", "body": answers.event(asked, output), "more_body": True})
+        last, result = answers.last_events(asked, output), output.finished.value
     except EngineStopped as error:
-        last, result = protocol.as_event(ApiError(503, str(error)).body()), "503"
+        last, result = answers.as_event(ApiError(503, str(error)).body()), "503"
     await send({"type": "http.response.body", "body": last, "more_body": False})
     return result
 
@@ -208,30 +194,8 @@ class _Answers:
         await self._completions.answer(scope, receive, send)
 
 
-async def _while_connected(receive: Receive, answer: Coroutine[Any, Any, str]) -> str | None:
-    """Await the answer; cancel it and return None if the client disconnects before its end."""
-    answering = asyncio.create_task(answer)
-    left = False
-
-    async def watch() -> None:
-        nonlocal left
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        left = answering.cancel()
-
-    watching = asyncio.create_task(watch())
-    try:
-        return await answering
-    except asyncio.CancelledError:
-        if not left:  # the server cancels this request
-            raise
-        return None
-    finally:
-        watching.cancel()
-
-
 def _json(body: dict[str, Any], status: int = 200) -> Response:
-    return Response(protocol.as_json(body), status, media_type="application/json")
+    return Response(answers.as_json(body), status, media_type="application/json")
 
 
 def _error(error: ApiError) -> Response:

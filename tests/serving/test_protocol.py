@@ -108,7 +108,8 @@ def test_another_model_is_not_found():
 
 def test_null_and_values_that_ask_for_nothing_are_the_defaults():
     names = ["max_tokens", "temperature", "top_p", "top_k", "seed", "stop", "stream", "stream_options", "user", "n",
-             "best_of", "echo", "logprobs", "suffix", "logit_bias", "frequency_penalty", "presence_penalty"]  # fmt: skip
+             "best_of", "echo", "logprobs", "suffix", "logit_bias", "frequency_penalty",
+             "presence_penalty"]  # fmt: skip
     plain = parse(json.dumps(GOOD).encode(), "bytes", ByteTokenizer().encode, 256)
     nothing = {"n": 1, "best_of": 1, "echo": False, "logit_bias": {}, "presence_penalty": 0.0, "frequency_penalty": 0}
     for fields in (dict.fromkeys(names), nothing):

@@ -10,7 +10,7 @@ import pytest
 
 from labs_helpers.serving.server import Limits
 from tests.processes import eventually
-from tests.serving.conftest import served
+from tests.serving.served import served
 from tests.serving.fake_engine import FakeEngine, text_of
 
 
