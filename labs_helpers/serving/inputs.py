@@ -35,7 +35,8 @@ class Inputs:
         self, rows: int, width: int, device: torch.device, further: Mapping[str, int] = MappingProxyType({})
     ) -> None:
         self.rows, on_gpu = rows, device.type == "cuda"
-        shapes = {"tokens": (torch.int64, (3 * rows,))} | {name: (dtype, (rows,)) for name, dtype in FIELDS.items()}
+        shapes: dict[str, tuple[torch.dtype, tuple[int, ...]]] = {"tokens": (torch.int64, (3 * rows,))}
+        shapes |= {name: (dtype, (rows,)) for name, dtype in FIELDS.items()}
         shapes |= {name: (torch.float32, (rows, count)) for name, count in further.items()}
         shapes["table"] = (torch.int32, (rows, width))
         places, self._size = {}, 0
@@ -64,7 +65,7 @@ class Inputs:
         """Copy the inputs of a step for these requests to the device; the rest of the `rows` rows is padding."""
         self._hosts.reverse()
         memory, arrays = self._hosts[0]
-        for name, values in (values_of(requests) | further).items():
+        for name, values in {**values_of(requests), **further}.items():
             arrays[name][: len(requests)] = values
             arrays[name][len(requests) : rows] = 0
         arrays["table"][:rows] = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from labs_helpers.serving.chunks import upload
 from labs_helpers.transformer.model import Transformer
 
 
@@ -28,6 +29,8 @@ class PagedCache:
     def copy(self, copies: list[tuple[int, int]]) -> None:
         """Copy blocks, (from, to) each, in every layer. It reads all of them before it writes."""
         if copies:
-            sources, targets = (list(blocks) for blocks in zip(*copies, strict=True))
+            sources, targets = (
+                upload([block for pair in copies for block in pair], torch.int64, self.k.device).view(-1, 2).T
+            )
             for cache in (self.k, self.v):
                 cache[:, targets] = cache[:, sources]

@@ -140,6 +140,8 @@ def chooser(vocabulary: int, kernel: bool) -> Callable[[Tensor, dict[str, Tensor
         return lambda logits, how, chosen: launch(
             logits, how["u"], how["temperature"], how["top_k"], how["top_p"], chosen
         )
-    return lambda logits, how, chosen: chosen.copy_(
-        choose(logits, how["u"], how["temperature"], how["top_k"], how["top_p"])
-    )
+
+    def store(logits: Tensor, how: dict[str, Tensor], chosen: Tensor) -> None:
+        chosen.copy_(choose(logits, how["u"], how["temperature"], how["top_k"], how["top_p"]))
+
+    return store

@@ -37,10 +37,10 @@ class Run:
         for source, target in plan.copies:
             for offset in range(size):
                 self.held[target, offset] = self.held[source, offset]
-        parts = [(request, request.computed - 1, request.computed) for request in plan.decodes]
-        parts += [(chunk.request, chunk.start, chunk.stop) for chunk in plan.chunks]
-        assert len({request.id for request, _, _ in parts}) == len(parts)
-        for request, start, stop in parts:
+        parts = [(request, request.computed - 1, request.computed, True) for request in plan.decodes]
+        parts += [(chunk.request, chunk.start, chunk.stop, chunk.samples) for chunk in plan.chunks]
+        assert len({request.id for request, *_ in parts}) == len(parts)
+        for request, start, stop, _ in parts:
             truth, blocks = self.truth[request.id], request.table.blocks
             assert start < stop
             for position in range(stop):
@@ -49,7 +49,7 @@ class Run:
                     assert scheduler.blocks.writable(block)
                     self.held[block, offset] = truth[: position + 1]
                 assert self.held[block, offset] == truth[: position + 1]
-        launched = [(request, stop, stop == request.length - 1) for request, _, stop in parts]
+        launched = [(request, stop, samples) for request, _, stop, samples in parts]
         if not self.ahead:
             self.flying, launched = launched, []
         for request, stop, samples in self.flying:
