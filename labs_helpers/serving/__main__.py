@@ -39,6 +39,7 @@ def main(arguments: list[str] | None = None) -> None:
         engine = build(given.size, given.weights, slots=given.slots)
         warm_up(engine)
         completions = Completions(engine, given.size, Limits(requests=given.requests))
+        bound.listen()  # from now on, a client waits instead of being refused
         print(f"Serving {given.size!r} on {this_machine().label} at {url(bound)}/v1; Ctrl-C ends it. For example:")
         print(f"""curl {url(bound)}/v1/completions -H 'Content-Type: application/json' \\
   -d '{{"model": "{given.size}", "prompt": "The ", "max_tokens": 100, "stream": true}}'""", flush=True)  # fmt: skip

@@ -20,7 +20,7 @@ class LetterTokenizer(ByteTokenizer):
     """Stands for the tokenizer of a model with random weights: a token is a letter, whatever its number."""
 
     def __init__(self, vocabulary: int) -> None:
-        self.vocabulary = vocabulary  # type: ignore[misc]
+        self.vocabulary = vocabulary
 
     def decode(self, token: int) -> bytes:
         return bytes([ord("a") + token % 26])
@@ -66,6 +66,6 @@ def build(
 def warm_up(engine: Engine) -> None:
     """Capture the engine's graphs, and compile what a short request needs."""
     engine.prepare()
-    engine.add(engine.tokenizer.encode("Once"), SamplingParameters(max_tokens=2, seed=0))
+    engine.add([0], SamplingParameters(max_tokens=2, seed=0))
     while engine.has_work():
         engine.step()

@@ -32,8 +32,8 @@ def draw_latency(rows: pandas.DataFrame, through: str = "engine") -> Figure:
             mine = found[found["policy"] == policy]
             if len(mine):
                 POLICIES.plot(ax, policy, mine["rate"], mine[f"{name}_p50_ms"] / 1e3)
-                style = {"linestyle": "--", "label": f"{policy}, 95th percentile"}
-                POLICIES.plot(ax, policy, mine["rate"], mine[f"{name}_p95_ms"] / 1e3, **style)
+                late = mine[f"{name}_p95_ms"] / 1e3
+                POLICIES.plot(ax, policy, mine["rate"], late, linestyle="--", label=f"{policy}, 95th percentile")
         tick_each(ax, found["rate"], xlabel="requests per second")
         ax.set(yscale="log")
         figures.set_unit(ax.yaxis, "s")

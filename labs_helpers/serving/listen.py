@@ -26,7 +26,7 @@ class _Server(uvicorn.Server):
     """A uvicorn server of one `Completions`. ready: set once it accepts connections, or has failed."""
 
     def __init__(self, completions: Completions, grace_s: float) -> None:
-        options: dict[str, Any] = {"log_config": None, "log_level": "warning", "access_log": False, "ws": "none"}
+        options: dict[str, Any] = {"log_config": None, "log_level": "warning", "access_log": False, "http": "h11"}
         super().__init__(uvicorn.Config(completions.app, lifespan="on", **options))
         self.ready = threading.Event()
         self._completions, self._grace_s = completions, grace_s
@@ -51,7 +51,7 @@ class _Server(uvicorn.Server):
 
     def _disconnect(self, scope: Scope) -> None:
         for connection in list(self.server_state.connections):
-            if connection.client == scope["client"]:
+            if getattr(connection, "client", None) == scope["client"]:
                 connection.transport.abort()
 
 

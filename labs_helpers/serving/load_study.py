@@ -4,8 +4,8 @@
     python -m labs_helpers.serving.load_study --through engine http --policies in-flight --rates 0 \\
         --requests 64 --slots 64 --prompts 100 100 --outputs 1000 1000      # what HTTP costs 64 streams
 
-`charts.draw_latency` draws the records. Through HTTP, the server runs in this process, and the clients in another. A GPU runs lab 01's 1B model with random
-weights, a CPU the byte model.
+Through HTTP, the server runs in this process, and the clients in another. A GPU runs lab 01's 1B model with random
+weights, a CPU the byte model. `charts.draw_latency` draws the records.
 """
 
 from __future__ import annotations

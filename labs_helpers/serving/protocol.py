@@ -76,7 +76,7 @@ def parse(body: bytes, model: str, encode: Callable[[str], Sequence[int]], vocab
     prompt = _prompt(fields.pop("prompt", None), encode, vocabulary)
     stream = _take(fields, "stream", bool, False)
     include_usage = _stream_options(fields.pop("stream_options", None), stream)
-    how = {"stop": _stops(fields.pop("stop", ()))}
+    how: dict[str, Any] = {"stop": _stops(fields.pop("stop", ()))}
     for name, kind in (("max_tokens", int), ("temperature", float), ("top_p", float), ("top_k", int), ("seed", int)):
         if name in fields:
             how[name] = _take(fields, name, kind, None)
@@ -119,7 +119,7 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "a number")
 
 
-def _take(fields: dict[str, Any], name: str, kind: type, default: Any) -> Any:
+def _take(fields: dict[str, Any], name: str, kind: Any, default: Any) -> Any:
     """Remove a field and return its value, or the default where it is missing. A float may be written as an integer."""
     value = fields.pop(name, default)
     if value is default:

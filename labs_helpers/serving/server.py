@@ -164,7 +164,7 @@ async def _whole(asked: Completion, stream: Stream, timing: Timing) -> tuple[dic
             texts.append(output.text)
     except EngineStopped as error:
         raise ApiError(503, str(error)) from None
-    return answers.answer(asked, "".join(texts), output), output.finished.value
+    return answers.answer(asked, "".join(texts), output), str(output.finished)
 
 
 async def _send_events(asked: Completion, stream: Stream, timing: Timing, send: Callable[..., Any]) -> str:
@@ -177,7 +177,7 @@ async def _send_events(asked: Completion, stream: Stream, timing: Timing, send: 
                 break
             if output.text:  # a token may be a part of a character
                 await send({"type": "http.response.body", "body": answers.event(asked, output), "more_body": True})
-        last, result = answers.last_events(asked, output), output.finished.value
+        last, result = answers.last_events(asked, output), str(output.finished)
     except EngineStopped as error:
         last, result = answers.as_event(ApiError(503, str(error)).body()), "503"
     await send({"type": "http.response.body", "body": last, "more_body": False})

@@ -45,5 +45,6 @@ def served(engine=None, limits=None, grace_s=5.0, interval_s=0.0):
         with made.client, made.http:
             yield made
     assert set(threading.enumerate()) <= before
-    assert not engine.requests and not engine.waiting and len(engine.threads) <= 1
+    left = engine.statistics()
+    assert left.running == left.waiting == 0 and len(getattr(engine, "threads", ())) <= 1
     listen.bind("127.0.0.1", int(made.port)).close()  # free again

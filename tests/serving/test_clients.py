@@ -11,8 +11,8 @@ import pytest
 from labs_helpers.serving import listen
 from labs_helpers.serving.server import Completions, Limits
 from tests.processes import eventually, started
-from tests.serving.served import served
 from tests.serving.fake_engine import FakeEngine, text_of
+from tests.serving.served import served
 
 HEAD = b"""POST /v1/completions HTTP/1.1\r
 Host: x\r

@@ -11,8 +11,8 @@ from labs_helpers.serving import charts, load, load_study
 from labs_helpers.serving.counting import workload
 from labs_helpers.serving.load import Observed, arrivals, over_engine, over_http, summary
 from labs_helpers.serving.server import Limits
-from tests.serving.served import served
 from tests.serving.fake_engine import FakeEngine
+from tests.serving.served import served
 
 
 class Clock:

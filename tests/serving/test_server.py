@@ -10,8 +10,8 @@ import pytest
 
 from labs_helpers.serving.server import Limits
 from tests.processes import eventually
-from tests.serving.served import served
 from tests.serving.fake_engine import FakeEngine, text_of
+from tests.serving.served import served
 
 
 def test_a_completion_has_its_text_its_reason_to_finish_and_its_usage(server):
