@@ -33,6 +33,7 @@ def build(
     slots: int = 32,
     budget: int = 1024,
     static: bool = False,
+    sharing: bool = True,
     most_waiting: int = 1024,
 ) -> Engine:
     """Return an engine on this machine's device, with a cache that holds `slots` requests as long as the context.
@@ -58,6 +59,7 @@ def build(
         slots=slots,
         budget=max(budget, slots),
         static=static,
+        sharing=sharing,
         most_waiting=most_waiting,
         tokenizer=tokenizer,
     )

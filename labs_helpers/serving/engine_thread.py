@@ -116,10 +116,10 @@ class EngineThread:
             logger.exception("The engine failed.")
             self.failure = failure
             error = EngineStopped(f"The engine failed: {type(failure).__name__}.")
-        for number in self._streams:
-            if not self.failure:
-                self._engine.cancel(number)
         self._tell(self.fail_all, error)
+        if not self.failure:
+            for number in self._streams:
+                self._engine.cancel(number)
 
     def _hand_out(self) -> None:
         """Take the outputs that are due to the event loop."""

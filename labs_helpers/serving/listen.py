@@ -29,7 +29,7 @@ class _Server(uvicorn.Server):
         options: dict[str, Any] = {"log_config": None, "log_level": "warning", "access_log": False, "http": "h11"}
         super().__init__(uvicorn.Config(completions.app, lifespan="on", **options))
         self.ready = threading.Event()
-        self._completions, self._grace_s = completions, grace_s
+        self.completions, self._grace_s = completions, grace_s
         completions.disconnect = self._disconnect
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -37,14 +37,14 @@ class _Server(uvicorn.Server):
         self.ready.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._completions.stopping = True
+        self.completions.stopping = True
         ending = asyncio.create_task(self._end_requests())
         await super().shutdown(sockets)  # returns when all connections are closed
         ending.cancel()
 
     async def _end_requests(self) -> None:
         await asyncio.sleep(self._grace_s)
-        self._completions.stop_streams()
+        self.completions.stop_streams()
         await asyncio.sleep(LAST_WORDS_S)
         for connection in list(self.server_state.connections):
             connection.transport.abort()
@@ -101,5 +101,5 @@ def _run(server: _Server, bound: socket.socket) -> None:
         asyncio.run(server.serve([bound]))
     finally:
         server.ready.set()
-        server._completions.engine.stop()  # uvicorn skips its shutdown after a second signal
+        server.completions.engine.stop()  # uvicorn skips its shutdown after a second signal
         bound.close()

@@ -171,10 +171,12 @@ def summary(observed: Sequence[Observed]) -> dict[str, Any]:
     return found
 
 
-def add_options(parser: program.Parser, requests: int) -> None:
-    """Add the options that describe a workload. requests: the default number."""
+def add_options(
+    parser: program.Parser, requests: int = 64, prompts: Lengths = (20, 200), outputs: Lengths = (8, 128)
+) -> None:
+    """Add the options that describe a workload. The arguments are their defaults."""
     parser.add_argument("--requests", type=int, default=requests, help="default: %(default)s")
-    for name, default in (("prompts", (100, 1000)), ("outputs", (16, 1024))):
+    for name, default in (("prompts", prompts), ("outputs", outputs)):
         told = f"fewest and most tokens of {name}; default: {default[0]} {default[1]}"
         parser.add_argument(f"--{name}", type=int, nargs=2, default=default, metavar=("LOW", "HIGH"), help=told)
     parser.add_argument("--seed", type=int, default=0, help="of lengths, prompts and arrivals; default: 0")
@@ -186,7 +188,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = program.Parser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("url", help="such as http://127.0.0.1:8000")
     parser.add_argument("--rate", type=float, default=0.0, help="requests per second; default: all at once")
-    add_options(parser, 64)
+    add_options(parser)
     given = parser.parse_args(arguments)
     lengths = workload(given.requests, tuple(given.prompts), tuple(given.outputs), given.seed)
     work = arrivals(lengths, given.rate, given.seed, given.vocabulary)

@@ -124,8 +124,8 @@ def _take(fields: dict[str, Any], name: str, kind: Any, default: Any) -> Any:
     value = fields.pop(name, default)
     if value is default:
         return default
-    if kind is float and type(value) is int and abs(value) < 2**53:
-        value = float(value)
+    if kind is float and type(value) is int:
+        value = float(value) if abs(value) < 2**53 else math.inf
     if type(value) is not kind:
         names = {str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
         raise _wrong(name, f"has to be {names[kind]}, not {_kind(value)}")

@@ -58,6 +58,7 @@ def test_what_is_no_json_object(body, said):
         ("max_tokens", 0, "max_tokens is 0; it has to be"),
         ("max_tokens", 10**30, "is out of range"),
         ("temperature", -1, "temperature is -1.0; it has to be"),
+        ("temperature", 10**20, "is out of range"),
         ("temperature", [1], "has to be a number, not an array"),
         ("top_p", 0, "top_p is 0.0; it has to be"),
         ("top_k", 0, "top_k is 0; it has to be"),
