@@ -1,5 +1,6 @@
 """Start servers on free ports, and check that nothing of them is left."""
 
+import socket
 import threading
 from contextlib import contextmanager
 
@@ -48,3 +49,12 @@ def served(engine=None, limits=None, grace_s=5.0, interval_s=0.0):
     left = engine.statistics()
     assert left.running == left.waiting == 0 and len(getattr(engine, "threads", ())) <= 1
     listen.bind("127.0.0.1", int(made.port)).close()  # free again
+
+
+def is_refused(port):
+    """Whether nothing listens on a port of this machine."""
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return True
+    return False

@@ -12,7 +12,7 @@ from labs_helpers.serving import listen
 from labs_helpers.serving.server import Completions, Limits
 from tests.processes import eventually, started
 from tests.serving.fake_engine import FakeEngine, text_of
-from tests.serving.served import served
+from tests.serving.served import is_refused, served
 
 HEAD = b"""POST /v1/completions HTTP/1.1\r
 Host: x\r
@@ -34,13 +34,6 @@ def connect(server, max_tokens=20, stream=True, receive_buffer=None):
     body = json.dumps({"model": "bytes", "prompt": "x", "max_tokens": max_tokens, "stream": stream}).encode()
     client.sendall(HEAD % len(body) + body)
     return client
-
-
-def is_refused(server):
-    try:
-        socket.create_connection((server.host, server.port)).close()
-    except ConnectionRefusedError:
-        return True
 
 
 def read_all(client):
@@ -163,7 +156,7 @@ def test_at_the_end_a_stream_may_finish_within_the_grace_time():
         client = connect(stopping.server, max_tokens=3)
         assert eventually(lambda: engine.waiting)
         stopping.begin()
-        assert eventually(lambda: is_refused(stopping.server))
+        assert eventually(lambda: is_refused(int(stopping.server.port)))
         engine.allow()
         assert read_all(client).endswith(b"data: [DONE]\n\n" + END)
     assert engine.finished == [0]

@@ -2,10 +2,12 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import openai
 import pytest
 import torch
@@ -14,7 +16,7 @@ from labs_helpers.labs import ROOT
 from labs_helpers.serving.engine import Engine
 from labs_helpers.serving.request import SamplingParameters
 from tests.processes import eventually, started
-from tests.serving.served import served
+from tests.serving.served import is_refused, served
 from tests.serving.workloads import BYTES, model_of
 
 PROMPTS = [[7, 9, 11], [7, 9, 12, 200], [5], [7, 9, 11, 3, 3, 3, 3, 3, 3, 3, 3]]
@@ -80,3 +82,20 @@ def test_the_program_serves_until_a_signal(stop, status):
         assert len(text) > 20  # it finished within the grace time
         assert process.wait(60) == status
         assert ("Stopped." in process.stdout.read()) == (stop == signal.SIGINT)
+
+
+def test_a_second_ctrl_c_ends_the_grace_time():
+    command = [sys.executable, "-m", "labs_helpers.serving", "--port", "0", "--size", "tiny", "--grace", "1000"]
+    with started(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as process:
+        port = int(re.search(r":(\d+)/v1", process.stdout.readline())[1])
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                           b"Content-Length: 9\r\n\r\n{")  # fmt: skip
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}") as other:
+                assert eventually(lambda: "serving_open_requests 1" in other.get("/metrics").text)
+            process.send_signal(signal.SIGINT)
+            assert eventually(lambda: is_refused(port))
+            assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0
+        assert "Stopped." in process.stdout.read()
