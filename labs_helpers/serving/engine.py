@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -24,45 +23,13 @@ from labs_helpers.serving.paged_cache import PagedCache
 from labs_helpers.serving.passes import Passes
 from labs_helpers.serving.request import FinishReason, Output, Request, SamplingParameters
 from labs_helpers.serving.scheduler import Plan, Scheduler
+from labs_helpers.serving.status import Limits, QueueFull, Statistics
 from labs_helpers.serving.text import ByteTokenizer, TextStream
 from labs_helpers.transformer.decode_operations import Operations
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.sampling import uniforms
 
 Report = tuple[Request, list[int], int]  # the new tokens, and the positions that are computed with them
-
-
-class QueueFull(Exception):
-    """As many requests as allowed are waiting; try again later."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """most_tokens: of a prompt and its answer together. most_waiting: requests that have no slot."""
-
-    most_tokens: int
-    most_waiting: int
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """Requests and blocks now, and totals since the start.
-
-    blocks_cached: the free blocks whose contents may be shared. blocks_filled: the positions in use of the blocks_used,
-    in blocks. prompt_tokens count a request when it first runs, and cached_tokens are those of them that were shared.
-    """
-
-    running: int
-    waiting: int
-    blocks_used: int
-    blocks_free: int
-    blocks_cached: int
-    blocks_filled: float
-    steps: int
-    preemptions: int
-    prompt_tokens: int
-    cached_tokens: int
-    generated_tokens: int
 
 
 class Engine:

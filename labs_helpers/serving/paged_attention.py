@@ -40,14 +40,19 @@ def append(qkv: Tensor, cos: Tensor, sin: Tensor, lengths: Tensor, k: Tensor, v:
     v[block, :, offset] = new_v
 
 
+def uses_kernels(cache: PagedCache) -> bool:
+    """Return True if the course's kernels compute a decoding step: for 16-bit floats on a GPU."""
+    return cache.k.is_cuda and cache.k.dtype in (torch.float16, torch.bfloat16) and not this_machine().interpreted
+
+
 def paged_attention(cache: PagedCache, table: Tensor, heads: int, together: bool = False) -> Attend:
-    """Return the attention for rows with these tables: the kernel for 16-bit floats on a GPU, else plain PyTorch.
+    """Return the attention for rows with these tables: the kernel, or plain PyTorch.
 
     together: several rows are positions of one sequence, one after the other. Each row then stores its key and value
     before any row attends. (The attention stores them once more, which changes nothing but, in 16 bits, a rounding.)
     """
     attend: Callable[..., Tensor] = attend_paged
-    if cache.k.is_cuda and cache.k.dtype in (torch.float16, torch.bfloat16) and not this_machine().interpreted:
+    if uses_kernels(cache):
         from labs_helpers.attention.kernels.cached import CachedAttention
 
         attend = CachedAttention(cache.k[0], heads, dependent=False, table=table)

@@ -10,9 +10,9 @@ from types import MappingProxyType
 import torch
 from torch import Tensor
 
+from labs_helpers.serving import paged_attention
 from labs_helpers.serving.chunks import ChunkAttention, Span, upload
 from labs_helpers.serving.inputs import FIELDS, Inputs, values_of
-from labs_helpers.serving.paged_attention import paged_attention
 from labs_helpers.serving.paged_cache import PagedCache
 from labs_helpers.serving.request import Request
 from labs_helpers.serving.sampling import choose
@@ -28,8 +28,9 @@ FEW = 64  # rows of a decoding step up to which `few_rows` computes its products
 class Passes:
     """Both kinds of pass of one model. Nothing here waits for the GPU, once graphs are captured.
 
-    operations: of the decoding rows; by default one launch per product for 16-bit floats on a GPU, else plain PyTorch.
-    graph: whether a CUDA graph per power of two replays the decoding rows; by default on a GPU. further: of `Inputs`.
+    operations: of up to FEW decoding rows; by default one launch per product where there are kernels, otherwise plain
+    PyTorch. graph: whether a CUDA graph per power of two replays the decoding rows; by default on a GPU. further: of
+    `Inputs`.
     """
 
     def __init__(
@@ -42,15 +43,14 @@ class Passes:
         further: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.cache, self.device = cache, cache.k.device
-        half = self.device.type == "cuda" and cache.k.dtype in (torch.float16, torch.bfloat16)
-        rows = rows_of(slots)
-        self.decoding = RowsForward(model, operations or default_operations(half, rows), cache.capacity)
+        rows, kernels = rows_of(slots), paged_attention.uses_kernels(cache)
+        self.decoding = RowsForward(model, operations or default_operations(kernels), cache.capacity)
         self.chunked = copy.copy(self.decoding)  # with the same weights
-        self.chunked.operations = KERNELS if half else PLAIN
+        self.chunked.operations = KERNELS if kernels else PLAIN
         self.inputs = Inputs(rows, -(-cache.capacity // cache.size), self.device, further)
         self.graph = self.device.type == "cuda" if graph is None else graph
         self._steps: dict[int, Callable[[], None]] = {}
-        self._choose = chooser(model.config.vocabulary, half)
+        self._choose = chooser(model.config.vocabulary, kernels)
 
     def decode(self, requests: list[Request], width: int) -> None:
         """Compute a token for every request, at `inputs.tokens[row]`; up to `width` rows and to a power of two, the
@@ -92,9 +92,9 @@ class Passes:
 
     def logits(self, tokens: Tensor, at: Tensor, table: Tensor, together: bool = False) -> Tensor:
         """Return the logits, (rows, V), after the tokens, (rows,), at the positions `at`, (rows,), int32, of sequences
-        with these tables. together: see `paged_attention`."""
+        with these tables. together: see `paged_attention.paged_attention`."""
         forward, cache = self.decoding if len(tokens) <= FEW else self.chunked, self.cache
-        attend = paged_attention(cache, table, forward.model.config.heads, together)
+        attend = paged_attention.paged_attention(cache, table, forward.model.config.heads, together)
         return forward.logits(forward.features(tokens, at, cache.k, cache.v, attend))
 
     def _step(self, rows: int, blocks: int | None) -> None:
@@ -122,18 +122,18 @@ def rows_of(requests: int) -> int:
     return 1 << (requests - 1).bit_length()
 
 
-def default_operations(half: bool, rows: int) -> Operations:
-    """Return the operations for decoding rows of 16-bit floats on a GPU, or of others anywhere."""
-    if not half:
+def default_operations(kernels: bool) -> Operations:
+    """Return the operations for up to FEW rows: one launch per product, or plain PyTorch."""
+    if not kernels:
         return PLAIN
     from labs_helpers.quantization.decode_operations import few_rows_operations
 
-    return few_rows_operations() if rows <= FEW else KERNELS
+    return few_rows_operations()
 
 
-def chooser(vocabulary: int, kernel: bool) -> Callable[[Tensor, dict[str, Tensor], Tensor], None]:
+def chooser(vocabulary: int, kernels: bool) -> Callable[[Tensor, dict[str, Tensor], Tensor], None]:
     """Return a function that stores the tokens chosen from logits, for the parameters of `values_of`."""
-    if kernel:
+    if kernels:
         from labs_helpers.serving.kernels.choose import ChooseLaunch
 
         launch = ChooseLaunch(vocabulary)

@@ -1,6 +1,7 @@
 """Test that every request generates what it generates alone, for every setting of the scheduler, and loses nothing."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.quantization.decode_operations import few_rows_operations
 from labs_helpers.quantization.model import SCHEMES, quantize
-from labs_helpers.serving import passes
+from labs_helpers.serving import paged_attention, passes
 from labs_helpers.serving.engine import Engine, QueueFull
-from labs_helpers.serving.paged_attention import attend_paged
 from labs_helpers.serving.request import FinishReason, SamplingParameters
 from labs_helpers.transformer.model import Transformer
 from tests.planted import planted
-from tests.serving.workloads import BYTES, ORIGIN, alone, model_of, requests, workloads
+from tests.serving.workloads import BYTES, ORIGIN, alone, model_of, workloads
 from tests.transformer.independent import GROUPED, randomised
 
 GREEDY = SamplingParameters(12, temperature=0)
@@ -211,30 +210,59 @@ def test_quantized_weights_plug_in(scheme):
         assert tokens_of(finished(single))[0] == found[number]
 
 
-@settings(max_examples=6)
-@given(work=st.lists(requests(), min_size=1, max_size=4))
-def test_the_kernels_generate_the_same_tokens(work):
-    """The path of the GPU, in Triton's interpreter: few_rows, the paged attention and the choice of tokens."""
-    from labs_helpers.attention.kernels.cached import CachedAttention
+OPTIONS = {"blocks": 30, "block_size": 4, "slots": 3, "budget": 30}
 
-    wide = dataclasses.replace(GROUPED, width=96)
-    model, found, usual = model_of(wide, torch.float32), [], passes.chooser
 
-    def kernel(cache, table, heads, together):
-        attend = CachedAttention(cache.k[0], heads, dependent=False, table=table)
-        return lambda qkv, cos, sin, lengths, k, v: attend(qkv, cos, sin, lengths, k, v, table)
+@pytest.fixture
+def kernels(monkeypatch):
+    """Take the path of the GPU, in Triton's interpreter: few_rows, the paged attention and the choice of tokens."""
+    monkeypatch.setattr(paged_attention, "uses_kernels", lambda cache: True)
 
-    options = {"blocks": 30, "block_size": 4, "slots": 3, "budget": 30, "graph": False}
-    with pytest.MonkeyPatch.context() as patch:
-        for kernels in (False, True):
-            if kernels:
-                patch.setattr(passes, "paged_attention", kernel)
-                patch.setattr(passes, "chooser", lambda vocabulary, half: usual(vocabulary, True))
-            engine = engine_of(model, operations=few_rows_operations() if kernels else None, **options)
-            for prompt, how in work:
-                engine.add(prompt, dataclasses.replace(how, max_tokens=min(how.max_tokens, 6)))
-            found.append(tokens_of(finished(engine)))
-    assert found[0] == found[1]
+
+@pytest.fixture
+def graphs(monkeypatch):
+    """A stand-in for CUDA graphs that runs the step as often as a capture does, and again at each replay."""
+
+    def captured(step, put_back):
+        for _ in range(3):
+            step()
+            put_back()
+        return SimpleNamespace(replay=step)
+
+    monkeypatch.setattr(passes, "captured", captured)
+
+
+WORK = [
+    (tuple(ORIGIN[:size]), SamplingParameters(count, temperature=seed / 2, top_k=top_k, top_p=0.9, seed=seed))
+    for seed, (size, count, top_k) in enumerate([(5, 6, None), (1, 1, 4), (17, 4, None), (8, 5, 9)])
+]
+
+
+def generated(make=Engine, **options):
+    engine = engine_of(model_of(dataclasses.replace(GROUPED, width=96), torch.float32), make, **OPTIONS | options)
+    for prompt, how in WORK:
+        engine.add(prompt, how)
+    return tokens_of(finished(engine))
+
+
+def test_the_kernels_generate_the_same_tokens(request):
+    plain = generated(graph=False)
+    request.getfixturevalue("kernels")
+    assert generated(graph=False) == plain
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_capture_in_mid_stream_changes_no_token(ahead, graphs):
+    work = [(tuple(ORIGIN[: 3 + i]), SamplingParameters(4 + 3 * i, seed=i)) for i in range(6)]
+    engine = engine_of(slots=5, blocks=40, block_size=4, budget=12, graph=True, ahead=ahead)
+    for prompt, how in work:
+        engine.add(prompt, how)
+    found = tokens_of(finished(engine))
+    assert [found[number] for number in range(6)] == [alone(*each) for each in work]
+    assert set(engine.passes._steps) == {1, 2, 4, 8}
+    again = engine_of(slots=5, blocks=40, block_size=4, graph=True)
+    again.prepare()
+    assert set(again.passes._steps) == {1, 2, 4, 8}
 
 
 MISTAKES = {
@@ -246,8 +274,8 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_the_paged_attention_shows(mistake, tmp_path, monkeypatch):
-    wrong = planted(attend_paged, tmp_path, MISTAKES[mistake])
-    monkeypatch.setattr("labs_helpers.serving.paged_attention.attend_paged", wrong)
+    wrong = planted(paged_attention.attend_paged, tmp_path, MISTAKES[mistake])
+    monkeypatch.setattr(paged_attention, "attend_paged", wrong)
     engine = engine_of(block_size=4)
     engine.add(ORIGIN[:6], GREEDY)
     assert tokens_of(finished(engine))[0] != alone(tuple(ORIGIN[:6]), GREEDY)

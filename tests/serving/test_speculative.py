@@ -16,7 +16,7 @@ from labs_helpers.serving.speculative import SpeculativeEngine
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.sampling import inverse
 from tests.planted import planted
-from tests.serving.test_engine import engine_of, finished, tokens_of
+from tests.serving.test_engine import engine_of, finished, generated, graphs, kernels, tokens_of  # noqa: F401
 from tests.serving.workloads import BYTES, ORIGIN, alone, model_of, workloads
 from tests.transformer.independent import GROUPED, randomised
 
@@ -138,6 +138,17 @@ def test_greedy_tokens_are_those_without_a_draft(work, proposals, slots, size, s
         expected = alone(prompt, how)
         assert found[number] == expected[: len(found[number])]
         assert len(found[number]) == len(expected) or ends[number] is FinishReason.CANCELLED
+
+
+def test_kernels_and_graphs_generate_the_same_tokens(request):
+    def make(model, **options):
+        wide = dataclasses.replace(DRAFT, width=48)
+        return SpeculativeEngine(model, model_of(wide, torch.float32, 1), 2, **options)
+
+    plain = generated(make, graph=False)
+    request.getfixturevalue("kernels")
+    request.getfixturevalue("graphs")
+    assert generated(make, graph=True) == plain
 
 
 def test_the_target_as_its_own_draft_is_always_right():
