@@ -8,8 +8,8 @@ from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.byte_model import load_byte_model
 from labs_helpers.quantization.model import quantize
 from labs_helpers.serving.engine import Engine
+from labs_helpers.serving.measurements import BLOCK_SIZE, model_of
 from labs_helpers.serving.request import SamplingParameters
-from labs_helpers.serving.study import BLOCK_SIZE, model_of
 from labs_helpers.serving.text import ByteTokenizer
 
 TRAINED = "bytes"

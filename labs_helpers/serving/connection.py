@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from starlette.requests import Request
-from starlette.types import Receive
+from starlette.types import Message, Receive, Send
 
 from labs_helpers.serving.protocol import ApiError
 
@@ -28,6 +28,19 @@ async def read_body(request: Request, most: int, within_s: float) -> bytes:
     except TimeoutError:
         raise ApiError(408, f"The body did not arrive within {within_s:g} s.") from None
     return bytes(body)
+
+
+def in_time(send: Send, within_s: float) -> Send:
+    """Return `send` with a time limit: TimeoutError if the client takes nothing for so long, the end included."""
+
+    async def send_in_time(message: Message) -> None:
+        async with asyncio.timeout(within_s):
+            if message.get("body") and not message.get("more_body"):
+                await send({**message, "more_body": True})
+                message = {"type": "http.response.body"}  # waits until the client has taken what is before it
+            await send(message)
+
+    return send_in_time
 
 
 async def while_connected(receive: Receive, answer: Coroutine[Any, Any, str]) -> str | None:

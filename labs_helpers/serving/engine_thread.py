@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from labs_helpers.serving.request import Output, SamplingParameters
+from labs_helpers.serving.status import QueueFull
 from labs_helpers.serving.stream import Stream, joined
 
 INTERVAL_S = 0.01
@@ -35,10 +36,6 @@ class StepEngine(Protocol):
 
 class EngineStopped(RuntimeError):
     """The engine does no more work: it failed, or its server is shutting down."""
-
-
-class Busy(RuntimeError):
-    """As many requests wait in the engine as may wait."""
 
 
 class EngineThread:
@@ -76,7 +73,7 @@ class EngineThread:
             logger.error("A step of the engine has not finished in %g s; its thread is left behind.", patience_s)
 
     async def add(self, prompt: Sequence[int], how: SamplingParameters) -> Stream:
-        """Give the engine a request. Raises ValueError as `Engine.add` does, Busy, or EngineStopped."""
+        """Give the engine a request. Raises what `Engine.add` raises, or EngineStopped."""
         if self._stopped:
             raise self._stopped
         stream = Stream()
@@ -142,12 +139,10 @@ class EngineThread:
         return True
 
     def _add(self, stream: Stream, prompt: Sequence[int], how: SamplingParameters) -> None:
-        from labs_helpers.serving.engine import QueueFull  # imports Triton, which `prepare_triton` has to precede
-
         try:
             number = self._engine.add(prompt, how)
         except (ValueError, QueueFull) as refusal:
-            self._tell(stream.fail, Busy(str(refusal)) if isinstance(refusal, QueueFull) else refusal)
+            self._tell(stream.fail, refusal)
             return
         self._streams[number], self._numbers[stream] = stream, number
         self._tell(stream.accept)

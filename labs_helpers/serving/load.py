@@ -24,6 +24,7 @@ from labs_helpers.launch import program
 from labs_helpers.serving.counting import Lengths, workload
 from labs_helpers.serving.engine_thread import StepEngine
 from labs_helpers.serving.request import SamplingParameters
+from labs_helpers.serving.status import QueueFull
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,6 @@ def over_engine(
     wait: Callable[[float], None] = time.sleep,
 ) -> list[Observed]:
     """Run the requests on an engine in this thread. now, wait: the clock."""
-    from labs_helpers.serving.engine import QueueFull  # imports Triton, which `prepare_triton` has to precede
-
     began, due = now(), deque(work)
     observed, running = [Observed(arrival.at) for arrival in work], dict[int, Observed]()
     while due or engine.has_work():

@@ -18,13 +18,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from labs_helpers.serving import answers, protocol
-from labs_helpers.serving.connection import read_body, while_connected
-from labs_helpers.serving.engine_thread import INTERVAL_S, Busy, EngineStopped, EngineThread
+from labs_helpers.serving.connection import in_time, read_body, while_connected
+from labs_helpers.serving.engine_thread import INTERVAL_S, EngineStopped, EngineThread
 from labs_helpers.serving.metrics import CONTENT_TYPE, Metrics, Timing
 from labs_helpers.serving.protocol import ApiError, Completion
+from labs_helpers.serving.status import QueueFull
 from labs_helpers.serving.stream import Stream
 
 RETRY_AFTER_S = 1
@@ -100,6 +101,7 @@ class Completions:
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request to /v1/completions."""
         result: str | None = None
+        send = in_time(send, self.limits.stalled_s)
         self.open_requests += 1
         try:
             if self.stopping:
@@ -111,6 +113,10 @@ class Completions:
         except ApiError as error:
             result = str(error.status)
             await _error(error)(scope, receive, send)
+        except TimeoutError:
+            result = "stalled"
+            self.disconnect(scope)
+            await asyncio.sleep(0)  # in which the connection is lost
         except ClientDisconnect:
             pass
         finally:
@@ -130,28 +136,17 @@ class Completions:
             stream = await self.engine.add(asked.prompt, asked.how)
         except ValueError as error:
             raise protocol.too_long(str(error)) from None
-        except Busy as error:
+        except QueueFull as error:
             raise ApiError(429, str(error)) from None
         except EngineStopped as error:
             raise ApiError(503, str(error)) from None
 
-        async def send_in_time(message: Message) -> None:
-            async with asyncio.timeout(self.limits.stalled_s):
-                if message.get("body") and not message.get("more_body"):
-                    await send({**message, "more_body": True})
-                    message = {"type": "http.response.body"}  # which waits until the client has taken the rest
-                await send(message)
-
         try:
             if asked.stream:
-                return await _send_events(asked, stream, timing, send_in_time)
+                return await _send_events(asked, stream, timing, send)
             body, result = await _whole(asked, stream, timing)
-            await _json(body)(scope, receive, send_in_time)
+            await _json(body)(scope, receive, send)
             return result
-        except TimeoutError:
-            self.disconnect(scope)
-            await asyncio.sleep(0)  # in which the connection is lost
-            return "stalled"
         finally:
             self.engine.close(stream)
 
@@ -167,7 +162,7 @@ async def _whole(asked: Completion, stream: Stream, timing: Timing) -> tuple[dic
     return answers.answer(asked, "".join(texts), output), str(output.finished)
 
 
-async def _send_events(asked: Completion, stream: Stream, timing: Timing, send: Callable[..., Any]) -> str:
+async def _send_events(asked: Completion, stream: Stream, timing: Timing, send: Send) -> str:
     headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     try:

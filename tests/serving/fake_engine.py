@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labs_helpers.serving.engine import QueueFull
 from labs_helpers.serving.request import FinishReason, Output
+from labs_helpers.serving.status import QueueFull
 from labs_helpers.serving.text import ByteTokenizer
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
