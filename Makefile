@@ -26,7 +26,7 @@ has_triton_3_2 = "$(PYTHON)" -c 'import platform, sys; sys.exit(platform.machine
 newest_tests = $(filter-out $(addprefix tests/,authoring house launch notebooks),$(patsubst %/,%,$(wildcard tests/*/)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lab check progress study mpirun t4 first-aid clean test-newest soak mpich nbgrader site sync refresh new-lab handout grade
+.PHONY: help setup run test lab check progress serve study mpirun t4 first-aid clean test-newest soak mpich nbgrader site sync refresh new-lab handout grade
 
 help: ## List the targets
 	@echo "Tile to Cluster. make <target>:"
@@ -51,6 +51,9 @@ check: $(stamp) ## Show the points of your own copy of LAB=02 (FILE=notebook: of
 
 progress: $(stamp) ## Show the points and open exercises of all labs in my_labs/ (and write my_labs/progress.html)
 	@$(run_python) -m labs_helpers.course.all_labs
+
+serve: $(stamp) ## Serve the byte model over the OpenAI API, on 127.0.0.1:8000 (ARGS=--help lists the options)
+	@$(run_python) -m labs_helpers.serving $(ARGS)
 
 study: $(stamp) ## Measure this machine: TOPIC=gemm (ARGS=--help lists its options; N=2: ranks under torchrun)
 	@$(run_python) -m labs_helpers.launch.start $(if $(N),--ranks $(N)) study "$(TOPIC)" $(ARGS)

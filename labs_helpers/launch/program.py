@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,15 +42,17 @@ class Parser(argparse.ArgumentParser):
         return given
 
 
-def run(main: Callable[[], int | None]) -> None:
+def run(main: Callable[[], int | None], watched: bool = True) -> None:
     """Call main. Errors of files, memory and other processes become one sentence; a bug keeps its traceback.
+
+    watched: report that a silent program still runs; see `silence`.
 
     If this process is one of several MPI ranks, its failure ends the others. Raises SystemExit unless main returns None
     or 0: with main's result, with 1 after an error, or with TIMED_OUT at the time limit.
     """
     _timers.append(None)
     try:
-        with silence.told():
+        with silence.told() if watched else nullcontext():
             status = main()
         if status:
             sys.exit(status)

@@ -8,43 +8,65 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labs_helpers.transformer.decode_operations import Operations
+from labs_helpers.transformer.decode_operations import Attend, Operations
 from labs_helpers.transformer.decode_plain import Weight
 from labs_helpers.transformer.kv_cache import KVCache
 from labs_helpers.transformer.model import Transformer, rotary_angles
 
 
-class DecodeStep:
-    """The model's features and logits for one new token per sequence.
+class RowsForward:
+    """A model's forward pass over rows, each a token at some position of some sequence, on any kind of cache.
 
     It joins the weights of wq, wk and wv, so that one product computes q, k and v, and makes the model's own weights
     views of the joined ones: no second copy stays. A layer that is not an nn.Linear keeps its weight in `weight`, as a
-    dataclass of tensors whose first dimension is N, but for those in its `BY_GROUP` (a quantised weight).
+    dataclass of tensors whose first dimension is N, but for those in its `BY_GROUP` (a quantised weight). positions:
+    those whose rotary angles it keeps.
     """
 
-    def __init__(self, model: Transformer, cache: KVCache, operations: Operations) -> None:
+    def __init__(self, model: Transformer, operations: Operations, positions: int) -> None:
         config = model.config
-        self.model, self.cache, self.operations = model, cache, operations
+        self.model, self.operations = model, operations
         self.blocks: list[Any] = list(model.blocks)
         self.qkv = [joined([a.wq, a.wk, a.wv]) for a in (block.attention for block in self.blocks)]
-        self.cos, self.sin = rotary_angles(cache.capacity, config.head_dim, config.rope_theta, cache.k.device)
-        self.attend = operations.attention(cache, config.heads)
+        self.cos, self.sin = rotary_angles(positions, config.head_dim, config.rope_theta, model.norm.weight.device)
+
+    def features(self, tokens: Tensor, at: Tensor, k: Tensor, v: Tensor, attend: Attend) -> Tensor:
+        """Return the residual stream, (rows, width), after the last block, for tokens (rows,) of int64.
+
+        at: (rows,), their positions, int32. k, v: the caches, whose first dimension is the layer; `attend` stores into
+        them.
+        """
+        do = self.operations
+        x = self.model.embedding(tokens)
+        for layer, (block, qkv) in enumerate(zip(self.blocks, self.qkv, strict=True)):
+            new = do.norm_product(x, block.attention_norm, qkv)
+            o = attend(new, self.cos, self.sin, at, k[layer], v[layer])
+            x = do.product_add(o, block.attention.wo.weight, x)
+            hidden = do.norm_swiglu(x, block.mlp_norm, block.mlp.gate.weight, block.mlp.up.weight)
+            x = do.product_add(hidden, block.mlp.down.weight, x)
+        return x
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Return the logits, (rows, V), from `features`."""
+        model = self.model
+        head = model.embedding if model.output is None else model.output
+        return self.operations.norm_product(x, model.norm, head.weight)
+
+
+class DecodeStep(RowsForward):
+    """The model's features and logits for one new token per sequence."""
+
+    def __init__(self, model: Transformer, cache: KVCache, operations: Operations) -> None:
+        super().__init__(model, operations, cache.capacity)
+        self.cache, self.attend = cache, operations.attention(cache, model.config.heads)
 
     def __call__(self, current: Tensor) -> Tensor:
         """Return the logits, (B, V), that follow the tokens `current`, (B,) of int64, at the positions `cache.lengths`.
 
         It stores keys and values at these positions, and leaves the lengths to the caller.
         """
-        model, cache, do = self.model, self.cache, self.operations
-        x = model.embedding(current)
-        for layer, (block, qkv) in enumerate(zip(self.blocks, self.qkv, strict=True)):
-            new = do.norm_product(x, block.attention_norm, qkv)
-            o = self.attend(new, self.cos, self.sin, cache.lengths, cache.k[layer], cache.v[layer])
-            x = do.product_add(o, block.attention.wo.weight, x)
-            hidden = do.norm_swiglu(x, block.mlp_norm, block.mlp.gate.weight, block.mlp.up.weight)
-            x = do.product_add(hidden, block.mlp.down.weight, x)
-        head = model.embedding if model.output is None else model.output
-        return do.norm_product(x, model.norm, head.weight)
+        cache = self.cache
+        return self.logits(self.features(current, cache.lengths, cache.k, cache.v, self.attend))
 
 
 def joined(layers: list[nn.Module]) -> Weight:

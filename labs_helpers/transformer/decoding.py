@@ -9,7 +9,7 @@ The parts work alone as well: `KVCache` and `filled`, `DecodeStep`, `sampling.sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -120,18 +120,7 @@ class DecodeLoop:
             for state, value in zip((self.cache.lengths, self.tokens, self.current), before, strict=True):
                 state.copy_(value)
 
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.stream(stream):
-            for _ in range(BEFORE_CAPTURE):
-                self._step()
-                put_back()
-        torch.cuda.current_stream().wait_stream(stream)
-        torch.cuda.synchronize()
-        with torch.cuda.graph(graph, stream=stream):
-            self._step()
-        return graph
+        return captured(self._step, put_back)
 
     def _check(self, prompts: Sequence[Tensor]) -> list[int]:
         """Return the prompts' lengths. ValueError or TypeError names a prompt that does not fit."""
@@ -156,3 +145,19 @@ class DecodeLoop:
                     f"prompt {number} has token {wrong}, and the vocabulary 0 to {self.model.config.vocabulary - 1}"
                 )
         return [len(prompt) for prompt in prompts]
+
+
+def captured(step: Callable[[], None], put_back: Callable[[], None]) -> torch.cuda.CUDAGraph:
+    """Capture a step in a CUDA graph. It runs a few times before, and `put_back` undoes each of these runs."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.stream(stream):
+        for _ in range(BEFORE_CAPTURE):
+            step()
+            put_back()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, stream=stream):
+        step()
+    return graph

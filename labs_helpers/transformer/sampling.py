@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -47,23 +49,36 @@ def sample(logits: Tensor, seed: Tensor, lengths: Tensor, tokens: Tensor, curren
 
 
 def draw(logits: Tensor, u: Tensor, how: Sampling) -> Tensor:
-    """Return the first token of each row whose cumulative probability exceeds u. logits: (B, V); u: (B,), below 1."""
+    """Return a token per row, drawn with the numbers u by `inverse`. logits: (B, V); u: (B,), below 1."""
     logits = logits.float()
     p = torch.softmax(logits / how.temperature, -1)
     if how.top_k is not None and how.top_k < logits.shape[-1]:
         p = p.where(logits >= logits.topk(how.top_k).values[:, -1:], 0.0)
+    return inverse(p, u)
+
+
+def inverse(p: Tensor, u: Tensor) -> Tensor:
+    """Return the first token of each row whose cumulative probability exceeds the share u of the row's sum, and has a
+    probability. p: (…, V), not negative; u: (…), below 1."""
     below = p.cumsum(-1)
-    token = (below <= u[:, None] * below[:, -1:]).sum(-1)
+    token = (below <= u[..., None] * below[..., -1:]).sum(-1)
     last = p.shape[-1] - 1 - (p.flip(-1) > 0).int().argmax(-1)  # u · Σp may round to Σp
     return torch.minimum(token, last)
 
 
 def uniform(seed: int, row: int, position: int) -> float:
     """Return a multiple of 2⁻²⁴ from [0, 1): the upper bits of the first output of Philox 4×32-10."""
-    mask = 2**32 - 1
-    c0, c1, c2, c3, k0, k1 = position, row, 0, 0, seed & mask, seed >> 32 & mask
+    return float(uniforms(seed, row, np.array([position]))[0])
+
+
+def uniforms(seed: int, row: int, positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return `uniform` of every position."""
+    mask = np.uint64(2**32 - 1)
+    c0, k0, k1 = positions.astype(np.uint64), np.uint64(seed & int(mask)), np.uint64(seed >> 32 & int(mask))
+    c1, c2, c3 = np.full_like(c0, row), np.zeros_like(c0), np.zeros_like(c0)
+    bits = np.uint64(32)
     for _ in range(10):
-        low, high = 0xD2511F53 * c0, 0xCD9E8D57 * c2
-        c0, c1, c2, c3 = high >> 32 ^ c1 ^ k0, high & mask, low >> 32 ^ c3 ^ k1, low & mask
-        k0, k1 = k0 + 0x9E3779B9 & mask, k1 + 0xBB67AE85 & mask
-    return (c0 >> 8) * 2.0**-24
+        low, high = np.uint64(0xD2511F53) * c0, np.uint64(0xCD9E8D57) * c2
+        c0, c1, c2, c3 = high >> bits ^ c1 ^ k0, high & mask, low >> bits ^ c3 ^ k1, low & mask
+        k0, k1 = k0 + np.uint64(0x9E3779B9) & mask, k1 + np.uint64(0xBB67AE85) & mask
+    return (c0 >> np.uint64(8)) * 2.0**-24

@@ -60,6 +60,43 @@ def check(lengths, H, Hkv, D, capacity, dtype, splits, config=small, seed=0):
         expect_close(f"o of row {row}", o[row].view(H, D), expected, bound, "rounding of q, k, P and o to the dtype")
 
 
+def paged(cache, page, seed):
+    """Return the cache in pages, in random order among others that hold NaN, and the table of the pages."""
+    B, Hkv, capacity, D = cache.shape
+    each = -(-capacity // page)
+    order = torch.randperm(2 * B * each, generator=torch.Generator().manual_seed(seed))[: B * each].to(cache.device)
+    pages = torch.full((2 * B * each, Hkv, page, D), torch.nan, dtype=cache.dtype, device=cache.device)
+    whole = torch.nn.functional.pad(cache, (0, 0, 0, each * page - capacity), value=torch.nan)
+    pages[order] = whole.unflatten(2, (each, page)).transpose(1, 2).flatten(0, 1)
+    return pages, order.view(B, each).int()
+
+
+def check_paged(lengths, H, Hkv, D, capacity, dtype, splits, page, config=small, seed=0):
+    """The same numbers in pages give the same bits, in the same places."""
+    qkv, cos, sin, counts, k, v = operands(lengths, H, Hkv, D, capacity, dtype, seed)
+    (k_pages, table), (v_pages, _) = paged(k, page, seed), paged(v, page, seed)
+    expected = CachedAttention(k, H, None, config, splits)(qkv, cos, sin, counts, k, v)
+    attend = CachedAttention(k_pages, H, None, config, splits, table=table)
+    assert torch.equal(attend(qkv, cos, sin, counts, k_pages, v_pages, table), expected)
+    for pages, cache in ((k_pages, k), (v_pages, v)):
+        again, _ = paged(cache, page, seed)
+        assert torch.equal(pages.nan_to_num(9.0), again.nan_to_num(9.0))
+
+
+@settings(max_examples=25)
+@given(
+    lengths=st.lists(st.integers(0, 69), min_size=1, max_size=3),
+    Hkv=st.integers(1, 2),
+    group=st.sampled_from([1, 3]),
+    D=st.sampled_from([16, 24, 64]),
+    splits=st.sampled_from([1, 2, 7]),
+    page=st.sampled_from([1, 4, 7, 16, 32, 48]),
+    seed=st.integers(0, 9),
+)
+def test_a_cache_in_pages_gives_the_same_bits(lengths, Hkv, group, D, splits, page, seed):
+    check_paged(lengths, Hkv * group, Hkv, D, 70, torch.float16, splits, page, seed=seed)
+
+
 @settings(max_examples=25)
 @given(
     lengths=st.lists(st.integers(0, 69), min_size=1, max_size=3),
@@ -76,6 +113,7 @@ def test_ragged_lengths_groups_head_dims_and_splits(lengths, Hkv, group, D, half
 
 def test_the_default_configuration_and_number_of_splits():
     check([299, 0, 130], 4, 2, 32, 300, torch.float16, None, config=None)
+    check_paged([299, 0, 130], 4, 2, 32, 304, torch.float16, None, 16, config=None)
 
 
 def test_what_the_kernel_does_not_take():
@@ -89,20 +127,26 @@ def test_what_the_kernel_does_not_take():
     ):
         with pytest.raises(error, match=words):
             CachedAttention(*wrong)
+    for table in (torch.zeros(1, 2).long(), torch.zeros(2, 2).int().T):
+        with pytest.raises(ValueError, match="rows of int32"):
+            CachedAttention(cache, 2, table=table.to(HERE.device))
 
 
 TARGETS = {"sm_80": False, "sm_90": True, "sm_100": True, "gfx942": False}
 
 
+@pytest.mark.parametrize("pages", [False, True])
 @pytest.mark.parametrize("target", TARGETS)
-def test_it_builds_on_tensor_cores_without_spills_and_waits_before_it_reads(target):
+def test_it_builds_on_tensor_cores_without_spills_and_waits_before_it_reads(target, pages):
     jobs = []
     for H, Hkv, splits in ((16, 16, 16), (16, 16, 1), (32, 4, 4)):
-        cache = torch.zeros(1, Hkv, 2048, 128, dtype=torch.float16)
+        cache = torch.zeros(1, Hkv, 16 if pages else 2048, 128, dtype=torch.float16)
+        table = torch.zeros(1, 128, dtype=torch.int32) if pages else None
         qkv, counts, angles = torch.zeros(1, (H + 2 * Hkv) * 128).half(), torch.zeros(1).int(), torch.zeros(2048, 64)
         config = decode_config(128, H // Hkv, target)
         with record_launches(run=False) as launches:
-            CachedAttention(cache, H, None, config, splits, TARGETS[target])(qkv, angles, angles, counts, cache, cache)
+            attend = CachedAttention(cache, H, None, config, splits, TARGETS[target], table)
+            attend(qkv, angles, angles, counts, cache, cache, table)
         jobs.append(job(launches[0], target))
     for built in compile_all(jobs, timeout=300):
         assert built.uses_tensor_cores and not built.spills and built.shared <= SHARED_LIMIT[target]

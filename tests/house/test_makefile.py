@@ -150,6 +150,8 @@ TEST = "-m pytest --dist loadfile -n {} --timeout={} --nbval --nbval-current-env
         (["lab"], "-m labs_helpers.course.my_labs"),
         (["lab", "RESET=02/3"], "-m labs_helpers.course.my_labs --reset 02/3"),
         (["first-aid"], "-m labs_helpers.course.first_aid"),
+        (["serve"], "-m labs_helpers.serving"),
+        (["serve", "ARGS=--port 0"], "-m labs_helpers.serving --port 0"),
         (["progress"], "-m labs_helpers.course.all_labs"),
         (["sync"], "-m labs_helpers.authoring.sync"),
         (["sync", "CHECK=1"], "-m labs_helpers.authoring.sync --check"),

@@ -78,7 +78,8 @@ def shortened(command: list[str]) -> list[str]:
     return [*command, *hosts, f"ARGS={' '.join([*own, shorter])}"]
 
 
-TARGETS = {  # what a row of the README's table is tried with; `make lab` opens a server, `make test` runs this test
+# What a row of the README's table is tried with; `make lab` and `make serve` run servers, and `make test` this test.
+TARGETS = {
     "run": ["run", "LABS=00"], "check": ["check", "LAB=02"], "first-aid": ["first-aid"], "help": ["help"],
     "progress": ["progress"],
 }  # fmt: skip
@@ -158,7 +159,7 @@ def test_a_command_changes_no_tracked_file(command, clone):
 
 def test_the_readme_s_targets_are_known():
     named = set(re.findall(r"^\| `make ([a-z-]+)", (ROOT / "README.md").read_text(), re.MULTILINE))
-    assert named == {*TARGETS, "lab", "test"}
+    assert named == {*TARGETS, "lab", "serve", "test"}
 
 
 @pytest.mark.parametrize("target", [tried(target, target) for target in TARGETS])

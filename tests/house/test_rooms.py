@@ -16,6 +16,7 @@ LIBRARIES = [
     "attention",
     "transformer",
     "quantization",
+    "serving",
     "collectives",
     "communication",
     "tensor_parallel",

@@ -1,4 +1,4 @@
-"""Launch the decoding step's attention on a static cache, whose used positions a tensor on the device counts."""
+"""Launch the decoding step's attention on a static or a paged cache; a tensor on the device counts used positions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class CachedAttention:
 
     cache: (B, Hkv, capacity, D), the shape and strides of the k and the v cache of a layer. heads: H, a multiple of
     Hkv. scale: of the scores, positive; by default 1/√D. config, splits: by default for this GPU and a full cache.
-    dependent: see compile/dependent_launch.py; by default if the GPU can. ValueError and TypeError for operands that
-    the kernel does not take.
+    dependent: see compile/dependent_launch.py; by default if the GPU can. table: (B, pages per sequence), int32, for a
+    cache of pages, (pages, Hkv, positions per page, D). ValueError and TypeError for operands that the kernel does not
+    take.
     """
 
     def __init__(
@@ -37,8 +38,17 @@ class CachedAttention:
         config: DecodeConfig | None = None,
         splits: int | None = None,
         dependent: bool | None = None,
+        table: torch.Tensor | None = None,
     ):
         B, Hkv, capacity, D = cache.shape
+        page = 0
+        if table is not None:
+            page, (B, pages) = capacity, table.shape
+            capacity = page * pages
+            if table.dtype != torch.int32 or table.stride(1) != 1:
+                raise ValueError(
+                    f"the table is {table.dtype} with strides {table.stride()}; it has to be rows of int32"
+                )
         if cache.dtype not in DTYPES:
             raise TypeError(f"the cache is {cache.dtype}; float16, bfloat16 or float32 is needed")
         if D not in HEAD_DIMS or D % 2:
@@ -61,7 +71,8 @@ class CachedAttention:
         self.shape, self.like, self.splits, self.heads = (B, heads * D), cache.stride(), splits, B * Hkv
         scale_log2 = (D**-0.5 if scale is None else scale) * portable.LOG2_E
         width = (heads + 2 * Hkv) * D
-        numbers = (group, Hkv, splits, B * heads, scale_log2, width, *cache.stride()[:3])
+        stride_table = 0 if table is None else table.stride(0)
+        numbers = (group, Hkv, splits, B * heads, scale_log2, width, *cache.stride()[:3], stride_table)
         self.constants = {
             "D": D,
             "PRECISION": "ieee",  # float32 products are not rounded to TF32
@@ -69,17 +80,19 @@ class CachedAttention:
             "BLOCK_R": max(16, 1 << (group - 1).bit_length()),
             "BLOCK_N": config.BLOCK_N,
             "BLOCK_S": 1 << (splits - 1).bit_length(),
+            "PAGE": page,
             "DEPENDENT": dependent,
         }
         options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
         options |= dependent_options(dependent)
         self.launch = TensorLaunch(cached_attention_kernel, B * Hkv * splits, numbers, self.constants, options)
 
-    def __call__(self, qkv, cos, sin, lengths, k, v):
+    def __call__(self, qkv, cos, sin, lengths, k, v, table=None):
         """Return o, (B, H · D); store the new position's rotated k and its v at `lengths` of the caches.
 
         qkv: (B, (H + 2 · Hkv) · D), contiguous, of the cache's dtype. cos, sin: (positions, D/2), float32. lengths:
         (B,), int32, less than the capacity and the positions of cos. k, v: caches with the shape and strides given.
+        table: with the shape and strides given, if one was.
         """
         B, width = self.shape
         o = qkv.new_empty(self.shape)
@@ -88,5 +101,5 @@ class CachedAttention:
             rows, D = self.splits * B * width // self.constants["D"], self.constants["D"]
             floats = qkv.new_empty(rows * (D + 2), dtype=torch.float32)
             parts = [floats, floats[rows * D :], floats[rows * (D + 1) :], counters(self.heads, qkv.device)]
-        self.launch(qkv, cos, sin, lengths, k, v, o, *parts)
+        self.launch(qkv, cos, sin, lengths, lengths if table is None else table, k, v, o, *parts)
         return o

@@ -19,6 +19,7 @@ def cached_attention_kernel(
     cos_ptr,
     sin_ptr,
     lengths_ptr,
+    table_ptr,
     k_ptr,
     v_ptr,
     o_ptr,
@@ -35,21 +36,24 @@ def cached_attention_kernel(
     stride_b,
     stride_h,
     stride_n,
+    stride_table,
     D: tl.constexpr,
     PRECISION: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_R: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    PAGE: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):
     """Compute o, (B, H, D), for one new position of each sequence, and store its k and v in the caches.
 
     qkv: (B, (H + 2 · Hkv) · D), before the rotation. cos, sin: (positions, D/2), float32. lengths: (B,), the used
     positions of each sequence, and so the new one's index. k and v caches: (B, Hkv, capacity, D) with the same strides,
-    the last of them 1. Parts: as in decode_kernel, with rows = B · H. counters: int32, one per K/V head of the batch,
-    zero before and after. splits programs per K/V head; BLOCK_R ≥ group. DEPENDENT: the launch may begin before the
-    previous kernel ends (programmatic dependent launch).
+    the last of them 1. With PAGE > 0 they are (pages, Hkv, PAGE, D), and position p of sequence b is row p % PAGE of
+    page table[b, p // PAGE]. Parts: as in decode_kernel, with rows = B · H. counters: int32, one per K/V head of the
+    batch, zero before and after. splits programs per K/V head; BLOCK_R ≥ group. DEPENDENT: the launch may begin before
+    the previous kernel ends (programmatic dependent launch).
     """
     if DEPENDENT:
         tl.extra.cuda.gdc_wait()
@@ -76,15 +80,21 @@ def cached_attention_kernel(
     acc = tl.zeros((BLOCK_R, BLOCK_D), dtype=tl.float32)
     m = tl.full((BLOCK_R,), float("-inf"), dtype=tl.float32)
     l = tl.zeros((BLOCK_R,), dtype=tl.float32)
-    k_cache = k_ptr + batch * stride_b + kv_head * stride_h
-    v_cache = v_ptr + batch * stride_b + kv_head * stride_h
+    table = table_ptr + batch * stride_table
+    first = 0 if PAGE else batch * stride_b
+    k_cache = k_ptr + first + kv_head * stride_h
+    v_cache = v_ptr + first + kv_head * stride_h
     if split == splits - 1:
         k_row = new + (Hkv * group + kv_head) * D
         k = tl.load(k_row + d, mask=inside, other=0.0)
         k_partner = tl.load(k_row + partner, mask=inside, other=0.0)
         k = (k.to(tl.float32) * cos + k_partner.to(tl.float32) * sin).to(k.dtype)
         v = tl.load(new + (Hkv * group + Hkv + kv_head) * D + d, mask=inside, other=0.0)
-        place = length.to(tl.int64) * stride_n + d
+        if PAGE:
+            page = tl.load(table + length // PAGE).to(tl.int64)
+            place = page * stride_b + length % PAGE * stride_n + d
+        else:
+            place = length.to(tl.int64) * stride_n + d
         tl.store(k_cache + place, k, mask=inside)
         tl.store(v_cache + place, v, mask=inside)
         m = tl.sum(q.to(tl.float32) * k.to(tl.float32)[None, :], 1) * scale_log2
@@ -96,15 +106,16 @@ def cached_attention_kernel(
     start = split * keys_a_split
     stop = tl.minimum(start + keys_a_split, length)
     whole = tl.maximum(stop // BLOCK_N * BLOCK_N, start)
-    k_tile = tile_of(k_cache, 0, BLOCK_N, d, stride_n, 1)
-    v_tile = tile_of(v_cache, 0, BLOCK_N, d, stride_n, 1)
+    stride_row = 0 if PAGE else stride_n  # the pages place the rows of a tile
+    k_tile = tile_of(k_cache, 0, BLOCK_N, d, stride_row, 1)
+    v_tile = tile_of(v_cache, 0, BLOCK_N, d, stride_row, 1)
     acc, m, l = attend(
         acc, m, l, q, k_tile, v_tile, stride_n, stride_n, r, n, d, start, whole, 1, length, scale_log2,
-        D, BLOCK_D, BLOCK_N, False, PRECISION, False,
+        D, BLOCK_D, BLOCK_N, False, PRECISION, False, table, stride_b, PAGE,
     )  # fmt: skip
     acc, m, l = attend(
         acc, m, l, q, k_tile, v_tile, stride_n, stride_n, r, n, d, whole, stop, 1, length, scale_log2,
-        D, BLOCK_D, BLOCK_N, False, PRECISION, True,
+        D, BLOCK_D, BLOCK_N, False, PRECISION, True, table, stride_b, PAGE,
     )  # fmt: skip
 
     if DEPENDENT:

@@ -146,11 +146,27 @@ def attend(
     CAUSAL: tl.constexpr,
     PRECISION: tl.constexpr,
     MASKED: tl.constexpr,
+    table=None,
+    stride_page=0,
+    PAGE: tl.constexpr = 0,
 ):
-    """Return acc, m and l after the keys from `start` to `stop`; with MASKED, some rows do not see some of them."""
+    """Return acc, m and l after the keys from `start` to `stop`; with MASKED, some rows do not see some of them.
+
+    With PAGE > 0, the keys stand in pages of PAGE rows, stride_page apart, whose numbers are in `table`; k_tile and
+    v_tile then point to row 0 of page 0. Each step loads the page numbers of the next one, so no tile waits for them.
+    """
+    if PAGE:
+        pages = tl.load(table + (start + n) // PAGE, mask=start + n < Lk, other=0)
     for first in range(start, stop, BLOCK_N):
         keys = first + n
-        k = load_tile(k_tile + tl.cast(first, tl.int64) * stride_kn, keys, Lk, d, D, BLOCK_D, MASKED)
+        if PAGE:
+            at = pages.to(tl.int64) * stride_page
+            k_at, v_at = at + keys % PAGE * stride_kn, at + keys % PAGE * stride_vn
+            k_at, v_at = k_at[:, None], v_at[:, None]
+            pages = tl.load(table + (keys + BLOCK_N) // PAGE, mask=keys + BLOCK_N < Lk, other=0)
+        else:
+            k_at, v_at = tl.cast(first, tl.int64) * stride_kn, tl.cast(first, tl.int64) * stride_vn
+        k = load_tile(k_tile + k_at, keys, Lk, d, D, BLOCK_D, MASKED)
         s = tl.dot(q, tl.trans(k), input_precision=PRECISION)
         if MASKED:
             s = tl.where(visible(rows, keys, Lq, Lk, CAUSAL), s * scale_log2, float("-inf"))
@@ -163,7 +179,7 @@ def attend(
             m_new = tl.maximum(m, tl.max(s, 1) * scale_log2)
             alpha = tl.exp2(m - m_new)
             p = tl.exp2(s * scale_log2 - m_new[:, None])  # one fused multiply-add per element
-        v = load_tile(v_tile + tl.cast(first, tl.int64) * stride_vn, keys, Lk, d, D, BLOCK_D, MASKED)
+        v = load_tile(v_tile + v_at, keys, Lk, d, D, BLOCK_D, MASKED)
         l = l * alpha + tl.sum(p, 1)
         acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None], input_precision=PRECISION)
         m = m_new

@@ -41,19 +41,24 @@ def sample_kernel(
             exists = exists & (ordered(logits) >= kth_largest(ordered(logits), top_k))
         scaled = (logits - tl.max(logits, 0)) * (inverse_temperature * 1.4426950408889634)  # log2(e)
         p = tl.where(exists, tl.exp2(scaled), 0.0)
-        below = tl.cumsum(p, 0)
-        # The first token whose cumulative probability exceeds a uniform number; one that depends on the seed, the row
-        # and the position alone, and so neither on the batch nor on the graph.
+        # The number depends on the seed, the row and the position alone, and so neither on the batch nor on the graph.
         seed = tl.load(seed_ptr)
         zero = seed.to(tl.int32) * 0
         bits, _, _, _ = tl.philox(seed, place + zero, tl.program_id(0) + zero, zero, zero)
         u = (bits >> 8).to(tl.float32) * 5.9604644775390625e-08  # 2⁻²⁴
-        token = tl.sum((below <= u * tl.max(below, 0)).to(tl.int32), 0)
-        # u · Σp may round to Σp, which no cumulative sum exceeds.
-        token = tl.minimum(token, tl.max(tl.where(p > 0.0, v, 0), 0))
+        token = inverse(p, u, v)
     tl.store(tokens_ptr + row * stride_tokens + place, token.to(tl.int64))
     tl.store(current_ptr + row, token.to(tl.int64))
     tl.store(lengths_ptr + row, place)
+
+
+@triton.jit
+def inverse(p, u, v):
+    """Return the first of the tokens v whose cumulative probability exceeds the share u of Σp."""
+    below = tl.cumsum(p, 0)
+    token = tl.sum((below <= u * tl.max(below, 0)).to(tl.int32), 0)
+    # u · Σp may round to Σp, which no cumulative sum exceeds.
+    return tl.minimum(token, tl.max(tl.where(p > 0.0, v, 0), 0))
 
 
 @triton.jit

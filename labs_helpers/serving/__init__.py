@@ -1,0 +1,1 @@
+"""Generate text for many requests at once: a paged cache, a scheduler, an engine, speculative decoding."""

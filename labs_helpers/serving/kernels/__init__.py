@@ -1,0 +1,1 @@
+"""The serving engine's own kernels."""

@@ -1,0 +1,198 @@
+"""Generate load: requests with random lengths arrive at random times, and their waiting times are measured.
+
+    python -m labs_helpers.serving.load http://127.0.0.1:8000 --rate 4     # requests per second
+
+`over_http` sends them to a server and reads their streams; `over_engine` gives them to an engine directly. Times count
+from the moment at which a request was due, so that a sender that falls behind hides nothing (Tene, How not to measure
+latency, 2013).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from labs_helpers.launch import program
+from labs_helpers.serving.counting import Lengths, workload
+from labs_helpers.serving.engine_thread import StepEngine
+from labs_helpers.serving.request import SamplingParameters
+from labs_helpers.serving.status import QueueFull
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A request that is due `at` seconds after the beginning."""
+
+    at: float
+    prompt: tuple[int, ...]
+    how: SamplingParameters
+
+
+@dataclass
+class Observed:
+    """A request's fate. times: of its outputs, in seconds after the beginning; tokens: of its whole answer."""
+
+    due: float
+    times: list[float] = field(default_factory=list)
+    tokens: int = 0
+    error: str = ""
+
+
+def arrivals(work: Sequence[Lengths], rate: float, seed: int = 0, vocabulary: int = 256) -> list[Arrival]:
+    """Return requests with these lengths and random prompts, which arrive as a Poisson process.
+
+    rate: requests per second; 0: all at the beginning. Equal seeds give equal prompts at every rate, and equal gaps
+    up to the rate's factor.
+    """
+    gaps, tokens = random.Random(seed), np.random.default_rng(seed)
+    found, at = [], 0.0
+    for index, (prompt, output) in enumerate(work):
+        at += gaps.expovariate(1.0) / rate if rate else 0.0
+        how = SamplingParameters(output, temperature=0.8, seed=index)
+        found.append(Arrival(at, tuple(tokens.integers(vocabulary, size=prompt).tolist()), how))
+    return found
+
+
+def over_engine(
+    engine: StepEngine,
+    work: Sequence[Arrival],
+    now: Callable[[], float] = time.perf_counter,
+    wait: Callable[[float], None] = time.sleep,
+) -> list[Observed]:
+    """Run the requests on an engine in this thread. now, wait: the clock."""
+    began, due = now(), deque(work)
+    observed, running = [Observed(arrival.at) for arrival in work], dict[int, Observed]()
+    while due or engine.has_work():
+        while due and due[0].at <= now() - began:
+            arrival, mine = due.popleft(), observed[len(work) - len(due) - 1]
+            try:
+                running[engine.add(arrival.prompt, arrival.how)] = mine
+            except (ValueError, QueueFull) as error:
+                mine.error = str(error)
+        if engine.has_work():
+            outputs = engine.step()
+            for output in outputs:
+                running[output.request].times.append(now() - began)
+                running[output.request].tokens = output.completion_tokens
+        elif due:
+            wait(max(0.0, due[0].at - (now() - began)))
+    return observed
+
+
+def over_http(url: str, model: str, work: Sequence[Arrival]) -> list[Observed]:
+    """Send the requests to a server, 'http://host:port', and read their streams."""
+
+    async def everyone() -> list[Observed]:
+        began = time.perf_counter()
+        return await asyncio.gather(*(_send(url, model, arrival, began) for arrival in work))
+
+    return asyncio.run(everyone())
+
+
+async def _send(url: str, model: str, arrival: Arrival, began: float) -> Observed:
+    observed = Observed(arrival.at)
+    await asyncio.sleep(arrival.at - (time.perf_counter() - began))
+    host, _, port = url.removeprefix("http://").rstrip("/").rpartition(":")
+    how = arrival.how
+    body = {"model": model, "prompt": arrival.prompt, "max_tokens": how.max_tokens, "temperature": how.temperature}
+    body |= {"seed": how.seed, "stream": True, "stream_options": {"include_usage": True}}
+    try:
+        reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+    except OSError as error:
+        observed.error = error.strerror or str(error)
+        return observed
+    try:
+        text = json.dumps(body).encode()
+        head = f"POST /v1/completions HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json"
+        writer.write(f"{head}\r\nContent-Length: {len(text)}\r\n\r\n".encode() + text)
+        async for event in _events(reader):
+            if "error" in event:
+                observed.error = event["error"]["message"]
+            elif event["choices"]:
+                observed.times.append(time.perf_counter() - began)
+            else:
+                observed.tokens = event["usage"]["completion_tokens"]
+        if not observed.tokens:
+            observed.error = observed.error or "the stream ended early"
+    except (OSError, EOFError) as error:
+        observed.error = f"{type(error).__name__}: {error}"
+    finally:
+        writer.close()
+    return observed
+
+
+async def _events(reader: asyncio.StreamReader) -> AsyncIterator[dict[str, Any]]:
+    """Yield the JSON of the events of an HTTP/1.1 answer; that of the body if its status is not 200."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    if head.split(b" ", 2)[1] != b"200":
+        yield json.loads(await reader.read())
+        return
+    pending = b""
+    while size := int(await reader.readline(), 16):  # of a chunk
+        pending += (await reader.readexactly(size + 2))[:-2]
+        *events, pending = pending.split(b"\n\n")
+        for event in events:
+            if event != b"data: [DONE]":
+                yield json.loads(event.removeprefix(b"data: "))
+
+
+def summary(observed: Sequence[Observed]) -> dict[str, Any]:
+    """Return the numbers of a run as a record's fields.
+
+    first: from due to the first output; gap: from one output to the next, of all requests together; whole: from due to
+    the last output; all in ms, median and 95th percentile. tokens_per_s: of all answers, from the first request's due
+    time to the last output.
+    """
+    fine = [each for each in observed if not each.error]
+    errors = sorted({each.error for each in observed if each.error})
+    found: dict[str, Any] = {"errors": len(observed) - len(fine), "error": "; ".join(errors)}
+    if not fine:
+        return found
+    seconds = max(each.times[-1] for each in fine) - min(each.due for each in observed)
+    tokens = sum(each.tokens for each in fine)
+    found |= {"seconds": seconds, "output_tokens": tokens, "tokens_per_s": tokens / seconds}
+    times = {
+        "first": [each.times[0] - each.due for each in fine],
+        "gap": [gap for each in fine for gap in np.diff(each.times).tolist()],
+        "whole": [each.times[-1] - each.due for each in fine],
+    }
+    for name, values in times.items():
+        for percent in (50, 95):
+            found[f"{name}_p{percent}_ms"] = 1e3 * float(np.percentile(values, percent)) if values else None
+    return found
+
+
+def add_options(
+    parser: program.Parser, requests: int = 64, prompts: Lengths = (20, 200), outputs: Lengths = (8, 128)
+) -> None:
+    """Add the options that describe a workload. The arguments are their defaults."""
+    parser.add_argument("--requests", type=int, default=requests, help="default: %(default)s")
+    for name, default in (("prompts", prompts), ("outputs", outputs)):
+        told = f"fewest and most tokens of {name}; default: {default[0]} {default[1]}"
+        parser.add_argument(f"--{name}", type=int, nargs=2, default=default, metavar=("LOW", "HIGH"), help=told)
+    parser.add_argument("--seed", type=int, default=0, help="of lengths, prompts and arrivals; default: 0")
+    parser.add_argument("--model", default="bytes", help="name in the API; default: %(default)s")
+    parser.add_argument("--vocabulary", type=int, default=256, help="of the prompts' tokens; default: %(default)s")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = program.Parser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("url", help="such as http://127.0.0.1:8000")
+    parser.add_argument("--rate", type=float, default=0.0, help="requests per second; default: all at once")
+    add_options(parser)
+    given = parser.parse_args(arguments)
+    lengths = workload(given.requests, tuple(given.prompts), tuple(given.outputs), given.seed)
+    work = arrivals(lengths, given.rate, given.seed, given.vocabulary)
+    print(json.dumps(summary(over_http(given.url, given.model, work))))
+
+
+if __name__ == "__main__":
+    program.run(main)
