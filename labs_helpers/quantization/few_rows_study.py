@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
 from typing import Any
@@ -78,16 +79,27 @@ def ways_of_gemlite(int8: Int8Weight, int4: Int4Weight) -> Iterator[Way]:
     installed."""
     if find_spec("gemlite") is None:
         return
-    from gemlite.helper import A16W8_INT8, A16Wn
-
+    helper = import_module("gemlite.helper")  # no dependency of the course
     here: Any = {"device": "cuda:0", "dtype": torch.bfloat16}
 
     def product(x: Tensor, layer: Any) -> Tensor:
         return layer(x)
 
-    yield "int8", "gemlite", A16W8_INT8(**here).from_weights(int8.q, scales=int8.scale[:, None]), product, int8.nbytes
+    yield (
+        "int8",
+        "gemlite",
+        helper.A16W8_INT8(**here).from_weights(int8.q, scales=int8.scale[:, None]),
+        product,
+        int8.nbytes,
+    )
     codes, zero = unpack_int4(int4.packed), int4.zero.to(int4.scale.dtype)
-    yield "int4", "gemlite", A16Wn(**here).from_weights(codes, int4.scale, zero, 4, int4.group), product, int4.nbytes
+    yield (
+        "int4",
+        "gemlite",
+        helper.A16Wn(**here).from_weights(codes, int4.scale, zero, 4, int4.group),
+        product,
+        int4.nbytes,
+    )
 
 
 def graph_us(run: Run, x: Tensor, copies: list[Any], calls: int) -> float:
