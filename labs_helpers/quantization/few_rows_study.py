@@ -85,21 +85,11 @@ def ways_of_gemlite(int8: Int8Weight, int4: Int4Weight) -> Iterator[Way]:
     def product(x: Tensor, layer: Any) -> Tensor:
         return layer(x)
 
-    yield (
-        "int8",
-        "gemlite",
-        helper.A16W8_INT8(**here).from_weights(int8.q, scales=int8.scale[:, None]),
-        product,
-        int8.nbytes,
-    )
+    layer8 = helper.A16W8_INT8(**here).from_weights(int8.q, scales=int8.scale[:, None])
+    yield "int8", "gemlite", layer8, product, int8.nbytes
     codes, zero = unpack_int4(int4.packed), int4.zero.to(int4.scale.dtype)
-    yield (
-        "int4",
-        "gemlite",
-        helper.A16Wn(**here).from_weights(codes, int4.scale, zero, 4, int4.group),
-        product,
-        int4.nbytes,
-    )
+    layer4 = helper.A16Wn(**here).from_weights(codes, int4.scale, zero, 4, int4.group)
+    yield "int4", "gemlite", layer4, product, int4.nbytes
 
 
 def graph_us(run: Run, x: Tensor, copies: list[Any], calls: int) -> float:
