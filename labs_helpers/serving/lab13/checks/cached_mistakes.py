@@ -24,6 +24,7 @@ def attended(
     of_v: Callable = lambda value, position: value,
     moved: int = 0,  # where the new key and value are stored, from `length` on
     stored: bool = True,
+    copied: bool = False,  # key and value are stored in a copy of the cache
     used: Callable = lambda n, capacity: slice(0, n + 1),
     masked: float | None = None,  # the score of positions that do not exist
     heads: Callable = lambda x, group: x.repeat_interleave(group, 0),
@@ -36,6 +37,8 @@ def attended(
     capacity, group = k.shape[1], len(w_q) // len(w_k)
     q, key, value = of_q(w_q @ x, n), of_k(w_k @ x, n), of_v(w_v @ x, n)
     key, value = (value, key) if swapped else (key, value)
+    if copied:
+        k, v = k.clone(), v.clone()
     if stored:
         k[:, n + moved], v[:, n + moved] = key, value
     all_k = torch.stack([rotate(k[:, i], i) for i in range(capacity)], 1) if again else k
@@ -76,6 +79,7 @@ MISTAKES = [
     ("the new key and value are stored one position early, over the last ones of the past", _with(moved=-1)),
     ("the new key and value are stored one position late; a gap of leftovers stays before them", _with(moved=1)),
     ("the new key and value are not stored", _with(stored=False)),
+    ("the new key and value are stored in a copy of the cache; write into `k` and `v` themselves", _with(copied=True)),
     ("the new position does not attend to itself: its own key and value are left out",
      _with(used=lambda n, capacity: slice(0, n))),
     (ALL, _with(used=lambda n, capacity: slice(0, capacity))),

@@ -16,8 +16,8 @@ def chunked_passes(decoding, prompts, budget):
     ### BEGIN SOLUTION
     passes, computed = [], [0] * len(prompts)
     while computed != list(prompts):
-        finished = sum(done == length for done, length in zip(computed, prompts))
-        left = budget - decoding - finished
+        finished = [i for i, length in enumerate(prompts) if computed[i] == length]
+        left = budget - decoding - len(finished)
         if left < 1:
             raise ValueError("decoding leaves no token for the prompts")
         chunks = []
