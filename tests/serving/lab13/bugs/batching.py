@@ -11,7 +11,8 @@ BUGS = [
     ("next_step", "below capacity", [("<= capacity", "< capacity")], "≤, not <"),
     ("next_step", "overtakes", [(JOIN, "for one in list(waiting):"), ("            used += waiting[0][1]\n            "
      "running.append(waiting.pop(0))\n", "            if len(running) < slots and used + one[1] <= capacity:\n"
-     "                used += one[1]\n                running.append(one)\n                waiting.remove(one)\n")], "starves"),
+     "                used += one[1]\n                running.append(one)\n                waiting.remove(one)\n")],
+     "starves"),
     ("next_step", "youngest", [("waiting.pop(0)", "waiting.pop()"), ("waiting[0][1]", "waiting[-1][1]")],
      "oldest one's turn"),
     ("next_step", "changes its argument", [("list(waiting)", "waiting")], "must not change its arguments"),
@@ -31,7 +32,8 @@ BUGS = [
     ("stream_text", "shortest", [("max(held)", "min(held[1:], default=0)")], "shortest end"),
     ("stream_text", "with the stop string", [("texts.append(text[sent:end])",
      "end += len(stop) if stop in text else 0\n        texts.append(text[sent:end])")], "itself is sent"),
-    ("stream_text", "lost end", [("[*texts, \"\" if stop in text else text[sent:]]", "[*texts, \"\"]")], "held back is lost"),
+    ("stream_text", "lost end", [("[*texts, \"\" if stop in text else text[sent:]]", "[*texts, \"\"]")],
+     "held back is lost"),
     ("verify", "from p", [("(p[i] - q[i]).clamp(min=0)", "p[i]")], "already got its share"),
     ("verify", "absolute", [(".clamp(min=0)", ".abs()")], "where q is larger"),
     ("verify", "wrong way round", [(">= p[i, token]", "< p[i, token]")], "wrong way round"),
