@@ -1,4 +1,4 @@
-"""Runs of lab 13 that are counted in steps, and so the same on every machine: who generates when, and who holds what."""
+"""Runs of lab 13 that are counted in steps, the same on every machine: who generates when, and who holds what."""
 
 from __future__ import annotations
 
