@@ -16,9 +16,11 @@ from labs_helpers.quantization.byte_model import load_byte_model
 from labs_helpers.serving.build import build, warm_up
 from labs_helpers.serving.counting import workload
 from labs_helpers.serving.engine import Engine
-from labs_helpers.serving.load import arrivals, over_engine, summary
-from labs_helpers.serving.load_study import IN_FLIGHT, STATIC, STUDY, through_engine
+from labs_helpers.serving.lab13.stepwise import tiny_model
+from labs_helpers.serving.load import Arrival, arrivals, over_engine, summary
+from labs_helpers.serving.load_study import IN_FLIGHT, STATIC, STUDY
 from labs_helpers.serving.request import SamplingParameters
+from labs_helpers.serving.scheduler import Plan
 from labs_helpers.serving.speculative import SpeculativeEngine
 from labs_helpers.transformer.model import Transformer
 from labs_helpers.transformer.text import validation_sample
@@ -87,28 +89,49 @@ def longest_gap(budget: int, prompt: int = 900) -> tuple[float, float]:
     return 1e3 * max(gaps), 1e3 * first
 
 
-def load_rows(rates: Sequence[float] = (0.25, 1.0, 4.0), requests: int = 16, slots: int = 4) -> pandas.DataFrame:
-    """Return latencies against the arrival rate: the H200's records, or a small run on this machine if there are none.
+def load_rows(pass_ms: float, position_ms: float, rates: Sequence[float] = (0.25, 1.0, 2.0)) -> pandas.DataFrame:
+    """Return latencies against the arrival rate: the H200's records, or, if there are none, those of an engine with a
+    tiny model and a clock that counts its passes.
 
-    rates: of the small run, as shares of the rate at which in-flight batching ends all requests that wait together.
+    pass_ms: of a pass, and position_ms: more for each position of a prompt in it. rates: of the counted run, as shares
+    of the rate at which in-flight batching ends all requests that wait together.
     """
     import pandas
 
     recorded = STUDY.recorded()
     if STUDY.machine in recorded:
         return recorded[STUDY.machine]
-    work, rows = workload(requests, (16, 48), (4, 48)), []
-    engines = {policy: build(slots=slots, static=policy == STATIC, sharing=False) for policy in (IN_FLIGHT, STATIC)}
-    for engine in engines.values():
-        warm_up(engine)
-    whole = summary(over_engine(engines[IN_FLIGHT], arrivals(work, 0.0)))
+    requests, slots, rows = 40, 8, []
+    work = workload(requests, (16, 128), (4, 48))
+    about: dict[str, Any] = {"through": "engine", "size": "byte model's pass times", "weights": "counted passes"}
+    about |= {"slots": slots, "requests": requests}
+    whole = _counted(arrivals(work, 0.0), False, slots, pass_ms, position_ms)
     for share in rates:
         rate = float(f"{share * requests / whole['seconds']:.2g}")
-        for policy, engine in engines.items():
-            about: dict[str, Any] = {"through": "engine", "policy": policy, "rate": rate, "requests": requests}
-            about |= {"slots": slots, "size": "bytes", "weights": "bf16"}
-            rows.append(about | through_engine(engine, arrivals(work, rate)))
+        for policy in (IN_FLIGHT, STATIC):
+            found = _counted(arrivals(work, rate), policy == STATIC, slots, pass_ms, position_ms)
+            rows.append(about | {"policy": policy, "rate": rate} | found)
     return pandas.DataFrame(rows)
+
+
+def _counted(work: Sequence[Arrival], static: bool, slots: int, pass_ms: float, position_ms: float) -> dict[str, Any]:
+    """Return the summary of a run whose clock advances with the passes alone."""
+    model = tiny_model(context=256)
+    engine = Engine(model, blocks=slots * 16, slots=slots, budget=128, static=static, ahead=False, sharing=False)
+    clock, schedule = 0.0, engine.scheduler.schedule
+
+    def timed() -> Plan:
+        nonlocal clock
+        plan = schedule()
+        clock += 1e-3 * (bool(plan) * pass_ms + position_ms * (plan.tokens - len(plan.decodes)))
+        return plan
+
+    def wait(seconds: float) -> None:
+        nonlocal clock
+        clock += max(seconds, 1e-6)
+
+    engine.scheduler.schedule = timed  # type: ignore[method-assign]
+    return summary(over_engine(engine, work, lambda: clock, wait))
 
 
 def shortened(kept: Sequence[int]) -> tuple[Transformer, Transformer]:

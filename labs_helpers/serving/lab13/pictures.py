@@ -106,8 +106,9 @@ def draw_shares(counts: Mapping[str, Sequence[float]], right: Sequence[float]):
 
 def draw_speculation(predicted: Mapping[int, float], measured: Mapping[int, float], draft: str):
     """Plot predicted and measured speed-ups against the number of proposals."""
-    best = max(measured, key=lambda k: measured[k])
-    fig, ax = figures.new(f"Measured, {best} proposals are best: {measured[best]:.2f} times as fast")
+    best = max((k for k in measured if k), key=lambda k: measured[k])
+    gain = f"{measured[best]:.2f} times as fast with k = {best}"
+    fig, ax = figures.new(f"Speculation {'gains' if measured[best] > 1 else 'loses'} here: at best {gain}")
     for name, role, found in (("predicted", "formula", predicted), ("measured", "ours", measured)):
         ax.plot(list(found), list(found.values()), color=color(role), marker=marker(role), label=name)
     level(ax, 1.0, "without speculation")

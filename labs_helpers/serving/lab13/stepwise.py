@@ -18,14 +18,18 @@ SLOTS, PROMPT = 4, 6
 Used = list[tuple[int, int]]  # per step: positions that are filled, and positions that are held
 
 
+def tiny_model(context: int = 64) -> Transformer:
+    """Return a model of bytes with one small layer and random weights."""
+    torch.manual_seed(0)
+    return Transformer(TransformerConfig(256, layers=1, width=16, heads=2, hidden=32, context=context)).eval()
+
+
 def run_engine(static: bool) -> dict[int, tuple[int, int]]:
     """Run the requests of OUTPUTS on the engine with a tiny model. Return request → (its first step, behind its last).
 
     A prompt is computed in the step in which its first token is generated.
     """
-    torch.manual_seed(0)
-    model = Transformer(TransformerConfig(256, layers=1, width=16, heads=2, hidden=32, context=64)).eval()
-    engine = Engine(model, blocks=64, slots=SLOTS, budget=64, static=static, ahead=False)
+    engine = Engine(tiny_model(), blocks=64, slots=SLOTS, budget=64, static=static, ahead=False)
     for number, output in enumerate(OUTPUTS):
         engine.add([number] * PROMPT, SamplingParameters(max_tokens=output, temperature=0.0))
     spans: dict[int, tuple[int, int]] = {}
