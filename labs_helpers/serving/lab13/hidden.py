@@ -24,7 +24,7 @@ def _config(draw: np.random.Generator) -> TransformerConfig:
 @hidden("13/1")
 def step_cost(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for _ in range(8):
-        parameters, batch, new, past = (int(draw.integers(low, most)) for low, most in ((1, 10**9), (1, 65), (1, 500), (0, 4000)))  # fmt: skip
+        parameters, batch, new, past = draw.integers((1, 1, 1, 0), (10**9, 65, 500, 4000)).tolist()
         yield [float(number) for number in function(_config(draw), parameters, batch, new, past)]
 
 
@@ -146,5 +146,8 @@ def conversation_tree(function: Function, draw: np.random.Generator) -> Iterator
             else:
                 events.append(("append", name, int(draw.integers(0, 2 * size + 1))))
         tables, references, copies, peak = function(events, size)
-        yield [{key: list(tables[key]) for key in sorted(tables)}, {int(key): references[key] for key in sorted(references)},
-               [list(map(int, pair)) for pair in copies], int(peak)]  # fmt: skip
+        yield (
+            {key: list(tables[key]) for key in sorted(tables)},
+            {int(key): references[key] for key in sorted(references)},
+        )
+        yield [list(map(int, pair)) for pair in copies], int(peak)
