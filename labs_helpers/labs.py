@@ -206,6 +206,17 @@ LABS = (
         needs=("02", "04"),
         transfer="tests.quantization.lab12.exercises.ex9_int8_cache_attention",
     ),
+    Lab(
+        "13",
+        "Serving, from one token to a busy server",
+        "a KV cache in blocks, in-flight batching, streamed text and exact speculation, behind a real server",
+        "13_serving.ipynb",
+        "labs_helpers.serving.lab13",
+        minutes=310,
+        hardware=ANY_MACHINE,
+        needs=("04", "12"),
+        transfer="tests.serving.lab13.exercises.ex11_conversation_tree",
+    ),
 )
 
 

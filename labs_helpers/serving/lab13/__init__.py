@@ -1,0 +1,1 @@
+"""Lab 13: Serving, from one token to a busy server."""

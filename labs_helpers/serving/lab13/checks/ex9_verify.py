@@ -1,0 +1,105 @@
+"""Check exercise 9 of lab 13: speculative acceptance keeps the target's distribution."""
+
+from numbers import Integral
+
+import numpy as np
+import torch
+
+from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.pure_functions import Case, judge
+from labs_helpers.serving.lab13 import exercises
+from labs_helpers.serving.lab13.checks.accept_mistakes import MISTAKES, run
+from labs_helpers.serving.lab13.drawn import Step, pick
+
+STEPS, LIMIT = 4_000, 30.0  # chi-square of 4 degrees of freedom exceeds 30 once in 200,000 samples of a right answer
+ADVICE = "write p[i], q[i] and their quotient for each proposal, and go through the uniform numbers one by one"
+PARTS = {"tokens": "the tokens", "draws": "the number of draws", "weights": "the drawn token's distribution"}
+
+
+def _cases():
+    """Return steps whose uniform numbers are a little below or above min(1, p / q) of their proposals."""
+    below, above = (lambda limit: min(limit, 1.0) - 1e-6), (lambda limit: limit + 1e-6)
+    low, many = (lambda limit: 0.5 * min(limit, 1.0)), Step(5, (1, 3, 0, 2), (0.0,) * 4, seed=3)
+    places = [(0, "the first"), (1, "the second"), (3, "the last")]
+    several = next(
+        s for s in (many._replace(seed=seed) for seed in range(50)) if sum(limit < 0.9 for limit in _limits(s)) > 1
+    )
+    yield "uniform numbers of 0 accept all proposals", several
+    yield "all proposals are accepted", _near(several, [below] * 4)
+    for at, name in places:
+        step = next(s for s in (many._replace(seed=seed) for seed in range(50)) if _limits(s)[at] < 0.9)
+        yield f"{name} of 4 proposals is rejected", _near(step, [below] * at + [above] + [low] * (3 - at))
+    yield "no proposals", Step(6, (), (), seed=5)
+    yield "a proposal that the target never makes", Step(4, (2, 2), (0.0, 0.0), seed=6, certain=True)
+    yield "one proposal, far from certain", Step(3, (0,), (0.97,), seed=8)
+
+
+def _limits(step):
+    p, q = step.distributions()
+    return [float(p[i, token] / q[i, token]) for i, token in enumerate(step.proposed)]
+
+
+def _near(step, sides):
+    return step._replace(uniform=tuple(side(limit) for side, limit in zip(sides, _limits(step), strict=True)))
+
+
+@exercise("13/9", "exact acceptance", points=15, minutes=25, reference=exercises.verify)
+def verify(student):
+    def checked(*description):
+        def answer(p, q, *rest):
+            given = {"p": p.clone(), "q": q.clone()}
+            tokens = student(p, q, *rest)
+            for name, tensor in (("p", p), ("q", q)):
+                if not torch.equal(tensor, given[name]):
+                    raise Wrong("", f"the function changed its argument {name}; compute new tensors")
+            if not isinstance(tokens, list | tuple) or not all(isinstance(one, Integral) for one in tokens):
+                cause = "a return is missing" if tokens is None else ""
+                raise Wrong("", f"returned {tokens!r:.60} instead of a list of tokens, whole numbers", cause=cause)
+            return list(tokens)
+
+        return run(answer, Step(*description))
+
+    cases = [_case(*case) for case in _cases()]
+    mistakes = [(sentence, lambda *given, one=one: run(one, Step(*given))) for sentence, one in MISTAKES]
+    yield from judge(student, checked, cases, mistakes, told=_told, same=_same, advice=ADVICE)
+    yield _statistics(student)
+
+
+def _case(name, step):
+    right = run(exercises.verify, step)
+    return Case(name, tuple(step), right, f"{name}: {len(right['tokens'])} token{'s' * (len(right['tokens']) != 1)}")
+
+
+def _same(found, other):
+    return (found["tokens"], found["draws"]) == (other["tokens"], other["draws"]) and torch.allclose(
+        found["weights"], other["weights"], atol=1e-9
+    )
+
+
+def _told(case, found):
+    right = case.right
+    part = next((part for part in ("weights", "draws", "tokens") if _differs(part, found, right)), "tokens")
+    if part == "weights" and found["draws"] != right["draws"]:
+        part = "draws"
+    shown = ([round(x, 4) for x in one[part].tolist()] if part == "weights" else one[part] for one in (found, right))
+    return (*map(str, shown), PARTS[part])
+
+
+def _differs(part, found, right):
+    return not torch.allclose(found[part], right[part], atol=1e-9) if part == "weights" else found[part] != right[part]
+
+
+def _statistics(student):
+    """Draw many steps and compare how often each token comes first with the target's distribution."""
+    p, q = Step(5, (0, 0), (0.0, 0.0), seed=11).distributions()
+    numbers, counts = np.random.default_rng(0).random((STEPS, 5)).tolist(), np.zeros(5)
+    for a, b, u, w, last in numbers:
+        tokens = student(p, q, [pick(q[0], a), pick(q[1], b)], [u, w], lambda weights, last=last: pick(weights, last))
+        counts[tokens[0]] += 1
+    expected = STEPS * p[0].numpy()
+    chi_square = float(((counts - expected) ** 2 / expected).sum())
+    if chi_square > LIMIT:
+        found, right = (", ".join(f"{x / STEPS:.3f}" for x in values) for values in (counts, expected))
+        raise Wrong(f"{STEPS:,} random steps", found, right, where="how often each token comes first", advice=ADVICE)
+    return f"{STEPS:,} random steps: the first token has the target's distribution (chi-square {chi_square:.1f})"
