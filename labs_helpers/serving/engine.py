@@ -114,8 +114,8 @@ class Engine:
     def step(self) -> list[Output]:
         """Launch the next pass, and report the previous one; without `ahead`, the same one."""
         plan = self.scheduler.schedule()
-        launched = self._launch(plan) if plan else None
         self._steps += bool(plan)
+        launched = self._launch(plan) if plan else None
         self._preemptions += len(plan.preempted)
         if not self.ahead:
             self._flying, launched = launched, None

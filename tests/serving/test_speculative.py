@@ -159,6 +159,15 @@ def test_the_target_as_its_own_draft_is_always_right():
     assert engine.accepted == engine.proposed > 0
     assert max(len(output.tokens) for output in outputs) == 4
     assert len(outputs) == 3 * (1 + 5)  # a first token, and four per step
+    assert engine.statistics().steps == 1 + 5
+
+
+def test_the_draft_s_blocks_are_copied_with_the_target_s():
+    engine = speculative(model_of(), proposals=3, block_size=4)
+    for _ in range(2):
+        engine.add(ORIGIN[:8], SamplingParameters(9, temperature=0))
+        cached = finished(engine)[-1].cached_tokens
+    assert cached == 7 and engine.accepted == engine.proposed > 0
 
 
 def test_sampled_tokens_have_the_target_s_distribution_end_to_end():
