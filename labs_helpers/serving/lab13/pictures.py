@@ -110,7 +110,7 @@ def draw_speculation(predicted: Mapping[int, float], measured: Mapping[int, floa
     fig, ax = figures.new(f"Speculation {'gains' if measured[best] > 1 else 'loses'} here: at best {gain}")
     for name, role, found in (("predicted", "formula", predicted), ("measured", "ours", measured)):
         ax.plot(list(found), list(found.values()), color=color(role), marker=marker(role), label=name)
-    level(ax, 1.0, "without speculation")
+    level(ax, 1.0, "without speculation", right=True)
     ax.set(xlabel="proposals per step, k", ylabel="speed-up", ylim=(0, None), xticks=list(predicted))
     figures.label_lines(ax)
     figures.write_below(fig, draft)
