@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from labs_helpers.draw import figures
-from labs_helpers.draw.bars import draw_bars
 from labs_helpers.draw.boxes import draw_box
 from labs_helpers.draw.curves import level, tick_each
 from labs_helpers.draw.roles import color, marker, rank_color
@@ -111,16 +110,8 @@ def draw_speculation(predicted: Mapping[int, float], measured: Mapping[int, floa
     fig, ax = figures.new(f"Speculation {'gains' if measured[best] > 1 else 'loses'} here: at best {gain}")
     for name, role, found in (("predicted", "formula", predicted), ("measured", "ours", measured)):
         ax.plot(list(found), list(found.values()), color=color(role), marker=marker(role), label=name)
-    level(ax, 1.0, "without speculation")
+    level(ax, 1.0, "without speculation", right=True)
     ax.set(xlabel="proposals per step, k", ylabel="speed-up", ylim=(0, None), xticks=list(predicted))
     figures.label_lines(ax)
     figures.write_below(fig, draft)
-    return fig
-
-
-def draw_blocks_needed(needed: Mapping[str, int]):
-    """Draw the most blocks in use at a time, with and without sharing."""
-    alone, shared = needed.values()
-    fig, ax = figures.new(f"Sharing saves {1 - shared / alone:.0%} of the blocks", height=1.9)
-    draw_bars(ax, needed, "ours", {name: f"{count}" for name, count in needed.items()}, xlabel="blocks", room=1.15)
     return fig

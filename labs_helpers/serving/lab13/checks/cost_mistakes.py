@@ -25,6 +25,11 @@ def cache_bytes(config, batch, new, past, *, parts=2, wide=2, heads=None, layers
     )
 
 
+def right(config, parameters, batch, new, past) -> tuple[int, int]:
+    given = config, batch, new, past
+    return int(2 * parameters * batch * new + attention_flops(*given)), 2 * parameters + cache_bytes(*given)
+
+
 def flops(config, parameters, batch, new, past) -> Iterator[tuple[str, float]]:
     """Yield pairs of a sentence and the FLOPs that it gives."""
     given = config, batch, new, past

@@ -6,7 +6,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import expect_is_number, expect_tuple
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.serving.lab13 import exercises
-from labs_helpers.serving.lab13.checks.speculation_mistakes import MISTAKES
+from labs_helpers.serving.lab13.checks.speculation_mistakes import MISTAKES, chosen
 
 NAMES = "k", "tokens", "speed_up"
 CASES = (  # alpha, cost, most
@@ -32,7 +32,7 @@ def best_speculation(student):
 
 
 def _case(alpha, cost, most):
-    k, tokens, speed_up = right = exercises.best_speculation(alpha, cost, most)
+    k, tokens, speed_up = right = chosen(alpha, cost, most)
     name = f"alpha = {alpha:g}, cost = {cost:g}, up to {most} proposals"
     return Case(name, (alpha, cost, most), right, f"{name}: k = {k}, {tokens:.2f} tokens, {speed_up:.2f} times as fast")
 

@@ -6,7 +6,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import expect_is_number, expect_tuple
 from labs_helpers.course.verdict.pure_functions import Case, Part, judge_parts
 from labs_helpers.serving.lab13 import exercises
-from labs_helpers.serving.lab13.checks.cost_mistakes import bytes_, flops
+from labs_helpers.serving.lab13.checks.cost_mistakes import bytes_, flops, right
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 
 GROUPED = TransformerConfig(512, layers=3, width=96, heads=6, hidden=256, kv_heads=2, context=1 << 20)
@@ -36,5 +36,5 @@ def step_cost(student):
 
 
 def _case(name, *arguments):
-    right = exercises.step_cost(*arguments)
-    return Case(name, arguments, right, f"{name}: {right[0] / right[1]:.3g} FLOPs per byte")
+    cost = right(*arguments)
+    return Case(name, arguments, cost, f"{name}: {cost[0] / cost[1]:.3g} FLOPs per byte")

@@ -6,7 +6,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import expect_is_number, expect_tuple
 from labs_helpers.course.verdict.pure_functions import Case, Part, judge_parts
 from labs_helpers.serving.lab13 import exercises
-from labs_helpers.serving.lab13.checks.fit_mistakes import paged, per_position, reserved
+from labs_helpers.serving.lab13.checks.fit_mistakes import paged, per_position, reserved, right
 from labs_helpers.transformer.config import SIZES, TransformerConfig
 
 SMALL = TransformerConfig(512, layers=3, width=80, heads=10, hidden=256, kv_heads=2, context=100)
@@ -39,5 +39,5 @@ def users_that_fit(student):
 
 
 def _case(name, *arguments):
-    right = exercises.users_that_fit(*arguments)
-    return Case(name, arguments, right, f"{name}: {right[1]:,} users reserve, {right[2]:,} fit with blocks")
+    users = right(*arguments)
+    return Case(name, arguments, users, f"{name}: {users[1]:,} users reserve, {users[2]:,} fit with blocks")

@@ -4,7 +4,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.serving.lab13 import exercises
-from labs_helpers.serving.lab13.checks.block_mistakes import MISTAKES, run
+from labs_helpers.serving.lab13.checks.block_mistakes import MISTAKES, manager, run
 
 PARTS = "tables", "references", "extend", "fork", "release"
 CASES = (  # title, count, size, steps
@@ -54,7 +54,7 @@ def block_tables(student):
 
 
 def _case(title, *arguments):
-    right = run(exercises.block_tables, *arguments)
+    right = run(manager, *arguments)
     held = sum(number > 0 for number in right[-1][2])
     return Case(title, arguments, right, f"{title}: {held} of {arguments[0]} blocks in use at the end")
 

@@ -6,7 +6,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.serving.lab13 import exercises
-from labs_helpers.serving.lab13.checks.step_mistakes import MISTAKES
+from labs_helpers.serving.lab13.checks.step_mistakes import MISTAKES, stepped
 
 QUEUE = [("d", 30, 4), ("e", 20, 2), ("f", 10, 7), ("g", 10, 1)]
 CASES = (  # title, running, waiting, slots, capacity, static
@@ -44,7 +44,7 @@ def _requests(name, found):
 
 
 def _case(title, *arguments):
-    right = exercises.next_step(*arguments)
+    right = stepped(*arguments)
     names = ", ".join(name for name, *_ in right[0])
     return Case(title, arguments, right, f"{title}: tokens for {names or 'nobody'}")
 

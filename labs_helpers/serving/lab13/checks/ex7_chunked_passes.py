@@ -6,7 +6,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.serving.lab13 import exercises
-from labs_helpers.serving.lab13.checks.chunk_mistakes import MISTAKES
+from labs_helpers.serving.lab13.checks.chunk_mistakes import MISTAKES, NoProgress, planned
 
 RAISES = "ValueError"
 CASES = (  # title, decoding, prompts, budget
@@ -49,8 +49,8 @@ def _chunks(answer):
 
 def _right(*arguments):
     try:
-        return exercises.chunked_passes(*arguments)
-    except ValueError:
+        return planned(*arguments)
+    except NoProgress:
         return RAISES
 
 

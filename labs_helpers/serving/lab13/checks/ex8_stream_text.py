@@ -4,7 +4,7 @@ from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.serving.lab13 import exercises
-from labs_helpers.serving.lab13.checks.text_mistakes import MISTAKES
+from labs_helpers.serving.lab13.checks.text_mistakes import MISTAKES, streamed
 
 CASES = (  # title, text or bytes, stop string
     ("plain letters, no stop string in them", "a cat", "#"),
@@ -42,7 +42,7 @@ def stream_text(student):
 
 def _case(title, text, stop):
     tokens = list(text.encode() if isinstance(text, str) else text)
-    right = exercises.stream_text(tokens, stop)
+    right = streamed(tokens, stop)
     return Case(f"{title} (stop {stop!r})", (tokens, stop), right, f"{title}: sends {''.join(right)!r}")
 
 

@@ -9,19 +9,24 @@ def _position(config, *, heads=None):
     return 4 * config.layers * (heads or config.key_value_heads) * config.head_dim
 
 
+def right(config, parameters, memory, length, size) -> tuple[int, int, int]:
+    one, left = _position(config), memory - 2 * parameters
+    return one, left // (one * config.context), left // (one * size) // -(-length // size)
+
+
 def per_position(config, parameters, memory, length, size) -> Iterator[tuple[str, float]]:
     """Yield pairs of a sentence and the bytes per position that it gives."""
-    right = _position(config)
-    yield "keys and values are both cached", right / 2
-    yield "a bfloat16 number takes 2 bytes, not 4", 2 * right
-    yield "every layer has its own keys and values", right / config.layers
+    each = _position(config)
+    yield "keys and values are both cached", each / 2
+    yield "a bfloat16 number takes 2 bytes, not 4", 2 * each
+    yield "every layer has its own keys and values", each / config.layers
     yield (
         "the query heads of a group share their keys and values: key_value_heads, not heads",
         _position(config, heads=config.heads),
     )
-    yield "every key and value head has its own numbers: · key_value_heads", right / config.key_value_heads
-    yield "a key of one head has head_dim numbers", right / config.head_dim
-    yield "keys and values are both cached, and a number takes 2 bytes", right / 4
+    yield "every key and value head has its own numbers: · key_value_heads", each / config.key_value_heads
+    yield "a key of one head has head_dim numbers", each / config.head_dim
+    yield "keys and values are both cached, and a number takes 2 bytes", each / 4
 
 
 def reserved(config, parameters, memory, length, size) -> Iterator[tuple[str, float]]:

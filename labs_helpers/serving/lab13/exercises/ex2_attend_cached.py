@@ -9,8 +9,8 @@ def attend_cached(x, w_q, w_k, w_v, k, v, length, rotate):
     x: (width,), the features of the new position, whose number is `length` (they count from 0).
     w_q: (H, D, width); w_k and w_v: (Hkv, D, width). k and v: (Hkv, capacity, D), the cache. Its
     positions 0 to length − 1 are filled, with rotated keys; the later ones hold leftovers.
-    rotate(heads, position): rotary embedding of heads, (…, D), at a position. Queries and keys are
-    rotated. Query head h uses key and value head h // (H / Hkv). The scores are q · key / √D.
+    rotate(heads, position): rotary embedding of heads, (…, D), at a position. Queries and keys
+    are rotated. Query head h uses key and value head h // (H / Hkv). The scores are q · key / √D.
     """
     # 1. Project x: (H, D) queries, (Hkv, D) keys and values. Rotate queries and keys.
     # 2. Store the new key and value in the cache.

@@ -4,8 +4,8 @@
 def users_that_fit(config, parameters, memory, length, size):
     """Return (bytes_per_position, reserved, paged): how many users a chip serves at a time.
 
-    config: layers, key_value_heads, head_dim, and context, the longest sequence. parameters: number
-    of weights. Weights and cache are bfloat16, and share `memory` bytes with nothing else.
+    config: layers, key_value_heads, head_dim, and context, the longest sequence. parameters:
+    number of weights. Weights and cache are bfloat16, and share `memory` bytes with nothing else.
     bytes_per_position: of one position's keys and values, in all layers. reserved: the number of
     users if each one reserves memory for `context` positions. paged: the number of users if each
     one holds `length` positions, in blocks of `size` positions; a block belongs to one user.

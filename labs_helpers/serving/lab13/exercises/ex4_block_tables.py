@@ -5,9 +5,9 @@ def block_tables(count, size):
     """Return (tables, references, extend, fork, release), which manage `count` blocks.
 
     A block holds `size` positions. tables: a dict from each request to the list of its blocks, in
-    the order of its positions. references: a list of `count` numbers; references[b] says in how many
-    tables block b is. A block in no table is free; of the free blocks, the one with the smallest
-    number is taken next.
+    the order of its positions. references: a list of `count` numbers; references[b] says in how
+    many tables block b is. A block in no table is free; of the free blocks, the one with the
+    smallest number is taken next.
     """
     tables, references = {}, [0] * count
 
@@ -33,8 +33,8 @@ def block_tables(count, size):
         ### END SOLUTION
 
     def fork(request, new):
-        """Give the request `new` a table with the same blocks as `request`, which both then use."""
-        # 3. Two tables must not be one list.
+        """Give the request `new` a table with the same blocks as `request`, which both then
+        use.""" # 3. Two tables must not be one list.
         ### BEGIN SOLUTION
         tables[new] = list(tables[request])
         for block in tables[new]:

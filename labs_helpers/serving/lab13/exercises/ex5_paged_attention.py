@@ -7,10 +7,11 @@ def paged_attention(q, k, v, tables, lengths):
     """Return the attention of one position per sequence, (B, H, D), with a paged cache.
 
     q: (B, H, D), rotated. k and v: (blocks, Hkv, size, D), the cache; keys are rotated. tables:
-    int64 (B, most), the blocks of each sequence in the order of its positions; a row that needs fewer
-    is filled up with block 0, which belongs to another sequence. lengths: int64 (B,), how many
-    positions of each sequence count, 1 or more, up to and including the new one; the rest of a block
-    holds leftovers. Query head h uses key and value head h // (H / Hkv). The scores are q · key / √D.
+    int64 (B, most), the blocks of each sequence in the order of its positions; a row that needs
+    fewer is filled up with block 0, which belongs to another sequence. lengths: int64 (B,), how
+    many positions of each sequence count, 1 or more, up to and including the new one; the rest
+    of a block holds leftovers. Query head h uses key and value head h // (H / Hkv). The scores
+    are q · key / √D.
     """
     # 1. Gather: k[tables] is (B, most, Hkv, size, D). Turn it into (B, Hkv, most · size, D).
     # 2. Let the query heads of a group share their key and value head.

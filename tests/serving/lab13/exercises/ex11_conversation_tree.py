@@ -2,16 +2,17 @@
 
 
 def conversation_tree(events, size):
-    """Return (tables, references, copies, peak) after the events, with blocks of `size` positions.
+    """Return (tables, references, copies, peak) after the events, with blocks of `size`
+    positions.
 
-    events, in order: ("start", name) begins an empty conversation. ("fork", name, parent) begins one
-    that shares all of the parent's positions so far. ("append", name, count) adds positions to a
-    conversation. ("end", name) ends it, and gives up its blocks.
-    tables: name → list of blocks, for the conversations that have not ended. references: block → the
-    number of tables it is in, for blocks in use. copies: list of (from, to), in order. peak: the most
-    blocks in use at a time.
-    Nobody writes into a block that is in another table, too. A conversation that appends to such a
-    block first takes a new one, copies the old one there, and puts the new one in its place.
+    events, in order: ("start", name) begins an empty conversation. ("fork", name, parent) begins
+    one that shares all of the parent's positions so far. ("append", name, count) adds positions
+    to a conversation. ("end", name) ends it, and gives up its blocks.
+    tables: name → list of blocks, for the conversations that have not ended. references: block →
+    the number of tables it is in, for blocks in use. copies: list of (from, to), in order. peak:
+    the most blocks in use at a time.
+    Nobody writes into a block that is in another table, too. A conversation that appends to such
+    a block first takes a new one, copies the old one there, and puts the new one in its place.
     Of the blocks that are not in use, the one with the smallest number, from 0, is taken next.
     """
     # Keep the number of positions of each conversation. Which block gets the next position?
