@@ -57,26 +57,27 @@ def int4_of_torch(weight: Int4Weight) -> tuple[Tensor, Tensor]:
     return packed, torch.stack([weight.scale, offset.to(torch.bfloat16)], dim=2).transpose(0, 1).contiguous()
 
 
-def ways(w: Tensor, few_rows: Run, compiled: Any) -> Iterator[Way]:
-    """Yield every product, with weights that round w: (format, name, stored weight, product of (x, stored), bytes of
-    the weight)."""
+def ways(w: Tensor, few_rows: Run) -> Iterator[Way]:
+    """Yield our products and PyTorch's, with weights that round w: (format, name, stored weight, product of
+    (x, stored), bytes of the weight)."""
     int8, int4, fp8 = Int8Weight.quantize(w), Int4Weight.quantize(w), Fp8Weight.quantize(w)
     for format, weight in zip(FORMATS, (w, int8, PairedInt4Weight.of(int4), fp8), strict=True):
         yield format, "few_rows", weight, few_rows, weight.nbytes
     yield "bf16", "F.linear", w, F.linear, w.nbytes
-    if compiled:
-        yield "int8", "torch.compile", (int8.q, int8.scale.bfloat16()), lambda x, p: compiled(x, *p), int8.nbytes
 
     def packed(x: Tensor, p: Any) -> Tensor:
         return torch._weight_int4pack_mm(x, p[0], int4.group, p[1])
 
     yield "int4", "_weight_int4pack_mm", int4_of_torch(int4), packed, int4.nbytes
-    yield from ways_of_gemlite(int8, int4)
 
 
-def ways_of_gemlite(int8: Int8Weight, int4: Int4Weight) -> Iterator[Way]:
-    """Yield the products of gemlite, which tunes itself at a shape's first call, with the same values, if it is
-    installed."""
+def slow_ways(w: Tensor) -> Iterator[Way]:
+    """Yield the products that take seconds per shape to compile or to tune themselves: torch.compile's, and gemlite's
+    if it is installed."""
+    int8, int4 = Int8Weight.quantize(w), Int4Weight.quantize(w)
+    torch._dynamo.reset()  # at its limit of recompilations, torch.compile would fall back to eager mode silently
+    compiled = torch.compile(lambda x, q, scale: F.linear(x, q.to(x.dtype)) * scale, dynamic=False)
+    yield "int8", "torch.compile", (int8.q, int8.scale.bfloat16()), lambda x, p: compiled(x, *p), int8.nbytes
     if find_spec("gemlite") is None:
         return
     helper = import_module("gemlite.helper")  # no dependency of the course
@@ -85,11 +86,11 @@ def ways_of_gemlite(int8: Int8Weight, int4: Int4Weight) -> Iterator[Way]:
     def product(x: Tensor, layer: Any) -> Tensor:
         return layer(x)
 
-    layer8 = helper.A16W8_INT8(**here).from_weights(int8.q, scales=int8.scale[:, None])
-    yield "int8", "gemlite", layer8, product, int8.nbytes
     codes, zero = unpack_int4(int4.packed), int4.zero.to(int4.scale.dtype)
     layer4 = helper.A16Wn(**here).from_weights(codes, int4.scale, zero, 4, int4.group)
     yield "int4", "gemlite", layer4, product, int4.nbytes
+    layer8 = helper.A16W8_INT8(**here).from_weights(int8.q, scales=int8.scale[:, None])
+    yield "int8", "gemlite", layer8, product, int8.nbytes
 
 
 def graph_us(run: Run, x: Tensor, copies: list[Any], calls: int) -> float:
@@ -127,20 +128,22 @@ def timed(
         return about | {"error": said(failure)}
 
 
-def race_shape(K: int, N: int, configs: dict[str, list[Any]], until: float) -> Iterator[dict[str, Any]]:
-    """Yield one record per number of rows, format and product at one shape, until a `time.monotonic()`."""
+def race_shape(
+    K: int, N: int, configs: dict[str, list[Any]], until: float, slow: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield one record per number of rows, format and product at one shape, until a `time.monotonic()`.
+
+    slow: race `slow_ways` instead of `ways`.
+    """
     from labs_helpers.quantization.kernels.few_rows import few_rows
 
-    torch._dynamo.reset()  # at its limit of recompilations, torch.compile would fall back to eager mode silently
-    fixed = (K, N) in SHAPES  # compiling for every random shape would take longer than all the rest
-    compiled = torch.compile(lambda x, q, scale: F.linear(x, q.to(x.dtype)) * scale, dynamic=False) if fixed else None
     w = torch.randn(N, K, device="cuda", dtype=torch.bfloat16) / K**0.5
-    for format, name, stored, run, nbytes in ways(w, few_rows, compiled):
+    for format, name, stored, run, nbytes in slow_ways(w) if slow else ways(w, few_rows):
         copies = [stored, *(deepcopy(stored) for _ in range(int(COLD // nbytes)))]
         values = w if format == "bf16" else {"int8": Int8Weight, "int4": Int4Weight, "fp8": Fp8Weight}[
             format
         ].quantize(w).dequantize()  # fmt: skip
-        for M in ROWS if fixed else SOME_ROWS:
+        for M in ROWS if (K, N) in SHAPES and not slow else SOME_ROWS:
             if time.monotonic() > until:
                 return
             x = torch.randn(M, K, device="cuda", dtype=torch.bfloat16)
@@ -169,11 +172,17 @@ def main(arguments: list[str] | None = None) -> None:
         some += [FewRowsConfig(n, 1, 128, 4, stages, 2) for n in (64, 128) for stages in (3, 5)]
         return race_shape(K, N, dict.fromkeys(FORMATS, some) if tune else {}, until)
 
-    race_all(STUDY, __doc__, race, arguments)
+    def race_slowly(K: int, N: int, tune: bool, until: float) -> Iterator[dict[str, Any]]:
+        return race_shape(K, N, {}, until, slow=True)
+
+    race_all(STUDY, __doc__, race, arguments, race_slowly)
 
 
-def race_all(study: Study, about: str | None, race: Race, arguments: list[str] | None) -> None:
-    """Parse the arguments, race at every shape until the time is over, and keep the records. about: the help text."""
+def race_all(
+    study: Study, about: str | None, race: Race, arguments: list[str] | None, last: Race | None = None
+) -> None:
+    """Parse the arguments, race at every shape, then run `last` at the fixed ones, until the time is over, and keep the
+    records. about: the help text."""
     parser = study.parser(about)
     parser.add_argument("--seconds", type=float, default=240, help="stop measuring after this time")
     parser.add_argument("--random", type=int, default=0, help="random shapes, after the three fixed ones")
@@ -186,10 +195,11 @@ def race_all(study: Study, about: str | None, race: Race, arguments: list[str] |
     torch.manual_seed(0)
     found: list[dict[str, Any]] = []
     try:
-        for K, N in [*SHAPES, *random_shapes(chosen.random)]:
+        races = [(race, shape) for shape in [*SHAPES, *random_shapes(chosen.random)]]
+        for run, (K, N) in races + [(last, shape) for shape in SHAPES if last]:
             if time.monotonic() > until:
                 break
-            for record in race(K, N, chosen.tune, until):
+            for record in run(K, N, chosen.tune, until):
                 found.append(record)
                 if "error" in record:
                     print(record["K"], record["N"], record["M"], record["name"], record["error"], flush=True)

@@ -20,10 +20,9 @@ from labs_helpers.quantization.kernels.round_rows import round_rows
 from labs_helpers.quantization.weights import FP8
 
 WAYS = ("fused", "buffer")
-# Rows up to which the weight is dequantized inside of the product. The buffer moves at least three more bytes per
-# weight; at the H200's rates, and at 450 TFLOP/s for the fused kernel against 790 of cuBLAS, that is 2·M FLOP for M
-# near 370. An estimate, not measured.
-MOST_FUSED = 256
+# Rows up to which the weight is dequantized inside of the product. Measured on an H200: the buffer is faster from 128
+# rows on, and slower with 64 (see many_rows_study).
+MOST_FUSED = 96
 
 
 def plan(M: int) -> str:

@@ -77,7 +77,7 @@ def few_rows_config(M: int, N: int, column_bytes: float, architecture: str | Non
     small = known in ("sm_75", "gfx942")
     wide_k, least = 128 if known == "sm_90" else 64, 16 if known == "sm_75" else 8
     if M > SLICED or M > SLICED // 2 and dense and N >= 60 * sms:
-        stages = 2 if small else 5 if dense and N <= 64 * sms else 3
+        stages = 2 if small or column_bytes > 4 else 5 if column_bytes == 2 and N <= 64 * sms else 3
         return FewRowsConfig(32 if small else 64, 1, wide_k, 4, stages, 1 if dense else 2, least)
     # Enough warps for an SM's loads: two per tile of 32 outputs where there are many tiles, otherwise more warps per
     # tile, and then smaller tiles.

@@ -52,21 +52,15 @@ def load_x(x_ptr, norm_ptr, m, k, M, K, NORM: tl.constexpr, SLICES: tl.constexpr
 
 
 @triton.jit
-def load_rows(x_ptr, m, start, M, K):
-    """Return x's columns from `start` on, as many as a program's registers hold: (m, BLOCK)."""
-    BLOCK: tl.constexpr = 16384 // m.shape[0]
-    k = start + tl.arange(0, BLOCK)
-    return tl.load(x_ptr + m[:, None] * K + k[None, :], mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
-
-
-@triton.jit
-def sums_of_squares(rows, x_ptr, m, M, K):
-    """Return each row's sum of squares of x, of which `rows` are the first columns."""
-    BLOCK: tl.constexpr = rows.shape[1]
-    squares = rows.to(tl.float32) * rows.to(tl.float32)
-    for start in range(BLOCK, K, BLOCK):
-        more = load_rows(x_ptr, m, start, M, K).to(tl.float32)
-        squares += more * more
+def sums_of_squares(x_ptr, m, M, K):
+    """Return each row's sum of squares of x."""
+    BLOCK: tl.constexpr = (16384 if m.shape[0] <= 16 else 4096) // m.shape[0]
+    k = tl.arange(0, BLOCK)
+    squares = tl.zeros((m.shape[0], BLOCK), tl.float32)
+    for start in range(0, K, BLOCK):
+        inside = (m[:, None] < M) & (start + k[None, :] < K)
+        x = tl.load(x_ptr + m[:, None] * K + start + k[None, :], mask=inside, other=0.0).to(tl.float32)
+        squares += x * x
     return tl.sum(squares, axis=1)
 
 
@@ -107,11 +101,11 @@ def add_block(acc, x, x_high, w_ptr, scale_ptr, n, slices, N, row, FORMAT: tl.co
 
 
 @triton.jit
-def finish(acc, acc_up, scale, up_scale, residual, rows, x_ptr, y_ptr, n, m, M, N, K, eps,
+def finish(acc, acc_up, scale, up_scale, residual, x_ptr, y_ptr, n, m, M, N, K, eps,
            NORM: tl.constexpr, SWIGLU: tl.constexpr):  # fmt: skip
     acc, acc_up = acc * scale, acc_up * up_scale
     if NORM:
-        factor = tl.rsqrt(sums_of_squares(rows, x_ptr, m, M, K) / K + eps)[None, :]
+        factor = tl.rsqrt(sums_of_squares(x_ptr, m, M, K) / K + eps)[None, :]
         acc, acc_up = acc * factor, acc_up * factor
     if SWIGLU:
         acc = acc * tl.sigmoid(acc) * acc_up
@@ -137,9 +131,9 @@ def few_rows_kernel(
     acc = tl.zeros((BLOCK_N, BLOCK_M) if SLICES == 1 else (SLICES, BLOCK_N, BLOCK_M), tl.float32)
     acc_up = acc
     inner_n = n % N  # rows beyond the last are computed again, and not stored
-    # What the end needs is loaded first, and arrives during the loop. Every program computes the sums of squares again:
-    # inside the loop they would cross the threads in every step.
-    scale, up_scale, residual, rows = 1.0, 1.0, 0.0, 0.0
+    # What the end needs is loaded first, and arrives during the loop, but for the rows of x, whose registers the loop
+    # needs. Every program computes their sums of squares: inside the loop they would cross the threads in every step.
+    scale, up_scale, residual = 1.0, 1.0, 0.0
     if FORMAT == _INT8 or FORMAT == _FP8:
         scale = tl.load(scale_ptr + inner_n)[:, None]
         if SWIGLU:
@@ -147,8 +141,6 @@ def few_rows_kernel(
     if RESIDUAL:
         place = residual_ptr + m[None, :] * N + inner_n[:, None]
         residual = tl.load(place, mask=m[None, :] < M, other=0.0).to(tl.float32)
-    if NORM:
-        rows = load_rows(x_ptr, m, 0, M, K)
     for block in range(blocks * part // parts, blocks * (part + 1) // parts):
         slices = block
         if SLICES > 1:
@@ -169,7 +161,7 @@ def few_rows_kernel(
     if SLICES > 1:
         acc, acc_up = tl.sum(acc, axis=0), tl.sum(acc_up, axis=0)
     if not SPLIT:
-        finish(acc, acc_up, scale, up_scale, residual, rows, x_ptr, y_ptr, n, m, M, N, K, eps, NORM, SWIGLU)
+        finish(acc, acc_up, scale, up_scale, residual, x_ptr, y_ptr, n, m, M, N, K, eps, NORM, SWIGLU)
     else:
         SIZE: tl.constexpr = BLOCK_N * BLOCK_M
         each: tl.constexpr = (2 if SWIGLU else 1) * SIZE
@@ -189,4 +181,4 @@ def few_rows_kernel(
                 if SWIGLU:
                     acc_up += tl.load(its + SIZE + inner, cache_modifier=".cg")
             tl.store(count_ptr + tile, 0)
-            finish(acc, acc_up, scale, up_scale, residual, rows, x_ptr, y_ptr, n, m, M, N, K, eps, NORM, SWIGLU)
+            finish(acc, acc_up, scale, up_scale, residual, x_ptr, y_ptr, n, m, M, N, K, eps, NORM, SWIGLU)
