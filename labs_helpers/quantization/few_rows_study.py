@@ -181,8 +181,8 @@ def main(arguments: list[str] | None = None) -> None:
 def race_all(
     study: Study, about: str | None, race: Race, arguments: list[str] | None, last: Race | None = None
 ) -> None:
-    """Parse the arguments, race at every shape, then run `last` at the fixed ones, until the time is over, and keep the
-    records. about: the help text."""
+    """Parse the arguments, race at every shape, then run `last` at the fixed ones, until the time is over. The records
+    of each of the two are kept when it ends. about: the help text."""
     parser = study.parser(about)
     parser.add_argument("--seconds", type=float, default=240, help="stop measuring after this time")
     parser.add_argument("--random", type=int, default=0, help="random shapes, after the three fixed ones")
@@ -193,19 +193,18 @@ def race_all(
         parser.error("the race needs a GPU")
     until = time.monotonic() + chosen.seconds
     torch.manual_seed(0)
-    found: list[dict[str, Any]] = []
-    try:
-        races = [(race, shape) for shape in [*SHAPES, *random_shapes(chosen.random)]]
-        for run, (K, N) in races + [(last, shape) for shape in SHAPES if last]:
-            if time.monotonic() > until:
-                break
-            for record in run(K, N, chosen.tune, until):
-                found.append(record)
-                if "error" in record:
-                    print(record["K"], record["N"], record["M"], record["name"], record["error"], flush=True)
-            torch.cuda.empty_cache()
-    finally:  # an error keeps what was measured before it
-        study.keep(found, chosen.out, table=table if found else None)
+    every = [*SHAPES, *random_shapes(chosen.random)]
+    for run, shapes in ((race, every), *([(last, SHAPES)] if last else [])):
+        found: list[dict[str, Any]] = []
+        try:
+            for K, N in shapes:
+                for record in run(K, N, chosen.tune, until):
+                    found.append(record)
+                    if "error" in record:
+                        print(record["K"], record["N"], record["M"], record["name"], record["error"], flush=True)
+                torch.cuda.empty_cache()
+        finally:  # an error keeps what was measured before it
+            study.keep(found, chosen.out, table=table if found else None)
 
 
 if __name__ == "__main__":
