@@ -14,7 +14,7 @@ CASES = (  # alpha, cost, most
     (0.0, 0.0, 3), (0.7, 0.2, 0), (0.0, 0.2, 5),
 )  # fmt: skip
 ERRORS = (
-    (r"ZeroDivisionError", "(1 − alpha^(k+1)) / (1 − alpha) has no value for alpha = 1, where the sum is k + 1"),
+    (r"division by zero", "(1 − alpha^(k+1)) / (1 − alpha) has no value for alpha = 1, where the sum is k + 1"),
 )  # fmt: skip
 ADVICE = "for k = 1 a step makes 1 + alpha tokens in cost + 1 target passes; write down k = 2"
 
