@@ -19,7 +19,9 @@ PRODUCTS = (
     Study("quantization-many-rows", "python -m labs_helpers.quantization.many_rows_study"),
 )
 FORMATS = {"int8": "int8", "int4": "int4, groups of 128"}  # in the records → in the lab's figure
-BY_PYTORCH = r"F\.|torch\.|_"  # how the names of PyTorch's products begin
+OURS = ("few_rows", "fused", "buffer")  # the course's products with x in bfloat16
+DECODING = Study("quantization-decoding", "python -m labs_helpers.quantization.decoding_study")
+LOOP = "few_rows, CUDA graph"
 ROOFS = Study("first_kernels", "python -m labs_helpers.first_kernels.lab00.study")
 
 
@@ -46,9 +48,27 @@ def recorded_speed_ups(N: int, K: int) -> tuple[dict[str, dict[int, float]], str
     if found.empty:
         return {}, f"Not recorded on an H200 yet. On a GPU: {PRODUCTS[0].command}"
     plain = found[found["format"] == "bf16"].groupby("M")["us"].min()
-    ours = found[~found["name"].str.match(BY_PYTORCH)].groupby(["format", "M"])["us"].min()
+    ours = found[found["name"].isin(OURS) & (found["format"] != "bf16")].groupby(["format", "M"])["us"].min()
     gains = {name: (plain / ours[key]).dropna().to_dict() for key, name in FORMATS.items() if key in ours}
     return gains, f"Lines: predicted. Hollow markers: measured, {label(found['on.machine'].iloc[0])}"
+
+
+def recorded_loops(batch: int = 1) -> dict[str, tuple[float, float]]:
+    """Return {weights: (ms per token, bytes of all weights)} of the course's decode loop, as recorded on an H200."""
+    rows = DECODING.load()
+    rows = rows[(rows["name"] == LOOP) & (rows["batch"] == batch)].dropna(subset=["token_ms"])
+    return {row.weights: (float(row.token_ms), float(row.weight_bytes)) for row in rows.itertuples()}
+
+
+def print_loops(bandwidth: float) -> None:
+    """Print the recorded times per token, beside those that the saved bytes predict at `bandwidth` bytes/s."""
+    loops = recorded_loops()
+    plain_ms, plain_bytes = loops["bf16"]
+    print("The 1B model, one sequence with 1,000 tokens, NVIDIA H200, recorded:")
+    for weights, (ms, stored) in loops.items():
+        predicted = plain_ms - (plain_bytes - stored) / bandwidth * 1e3
+        against = "" if weights == "bf16" else f" {plain_ms / ms:.2f}×, predicted from bytes {plain_ms / predicted:.2f}×"
+        print(f"  {weights:<16} {stored / 1e9:.2f} GB of weights  {ms:.3f} ms per token {against}")
 
 
 def time_here(quantize_int8, int8_linear=None) -> float:
