@@ -84,6 +84,8 @@ def attentions(
     lengths = torch.full((batch,), used, dtype=torch.int32, device=device)
     memory = torch.randn(2, config.layers, batch * capacity * Hkv * D, device=device).to(weight.dtype)
 
+    tables: list[Tensor] = []  # a graph does not keep the tensors that it reads
+
     def layers(size: int | None) -> Any:
         table, extra = None, list[Tensor]()
         shape = (batch, Hkv, capacity, D)
@@ -91,6 +93,7 @@ def attentions(
             blocks = batch * capacity // size
             table = torch.randperm(blocks, device=device).int().view(batch, capacity // size)
             shape, extra = (blocks, Hkv, size, D), [table]
+            tables.append(table)
         k, v = (memory[which].view(config.layers, *shape) for which in range(2))
         attend = CachedAttention(k[0], H, dependent=False, table=table)
 
