@@ -67,7 +67,9 @@ def print_loops(bandwidth: float) -> None:
     print("The 1B model, one sequence with 1,000 tokens, NVIDIA H200, recorded:")
     for weights, (ms, stored) in loops.items():
         predicted = plain_ms - (plain_bytes - stored) / bandwidth * 1e3
-        against = "" if weights == "bf16" else f" {plain_ms / ms:.2f}×, predicted from bytes {plain_ms / predicted:.2f}×"
+        against = (
+            "" if weights == "bf16" else f" {plain_ms / ms:.2f}×, predicted from bytes {plain_ms / predicted:.2f}×"
+        )
         print(f"  {weights:<16} {stored / 1e9:.2f} GB of weights  {ms:.3f} ms per token {against}")
 
 
