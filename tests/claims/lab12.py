@@ -6,11 +6,13 @@ import torch
 
 from labs_helpers.course import own_copies
 from labs_helpers.labs import lab
+from labs_helpers.quantization import quality_study
 from labs_helpers.quantization.lab12 import measured
 from labs_helpers.quantization.lab12.exercises import speed_up
 from labs_helpers.quantization.weights import INT8_MAX, Int4Weight
 from tests.claims.table import Claim, Given, Table
 
+ROUNDED, AS_TRAINED, WITH_OUTLIERS = "round to nearest", "as trained", "with outliers"
 K = 256
 LARGE = (14336, 4096)  # section 5's weight, (N, K)
 WEIGHT = Int4Weight.quantize(torch.ones(1, K))
@@ -58,6 +60,14 @@ def saved_more() -> float:
     return (loops["int8"][1] - loops["int4, group 128"][1]) / 1e9
 
 
+def quality(scheme: str, method: str = ROUNDED, model: str = WITH_OUTLIERS, value: str = "difference") -> float:
+    """Return the mean over the seeds, which are three, of a recorded value in nats per byte."""
+    rows = quality_study.STUDY.load("2-core-cpu-interpreter")
+    rows = rows[(rows["scheme"] == scheme) & (rows["method"] == method) & (rows["model"] == model)]
+    assert rows["seed"].nunique() == (3 if model == WITH_OUTLIERS else 1)
+    return float(rows[value].mean())
+
+
 TABLE = Table(
     claims=(
         Claim("one row 50 times as large as the others", lambda: in_code(r"uneven\[0\] \*= (\d+)")),
@@ -72,6 +82,10 @@ TABLE = Table(
         Claim("from 64 rows on, int8 is slower", slower_from),
         Claim("int8 takes 1.9 times as long", lambda: 1 / gains(256)[0]),
         Claim("int4 saves 0.39 GB more than int8", saved_more),
+        Claim("loses 0.92 nats", lambda: quality("bf16", model=AS_TRAINED, value="nats_per_byte")),
+        Claim("0.029 nats where a few channels are large", lambda: quality("w8a8")),
+        Claim("of 128 add 0.010 nats", lambda: [128, quality("int4-128")]),
+        Claim("AWQ brings that down to 0.003", lambda: quality("int4-128", quality_study.AWQ)),
         Claim("holds for K up to 133,000", lambda: (2**31 - 1) // INT8_MAX**2, within=0.002),
     ),
     given=(Given("about 100 times as large as most others", "the cited paper's figure"),),
