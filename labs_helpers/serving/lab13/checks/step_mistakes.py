@@ -65,6 +65,8 @@ MISTAKES = [
      lambda running, *given: stepped(running, *given, closed=lambda static, kept: static and running)),
     ("one request too many runs: at most `slots`", _with(free=lambda running, slots: len(running) <= slots)),
     ("`slots` is not looked at", _with(free=lambda running, slots: True)),
+    ("the slots are compared with the requests of the step before; compare them with those who stay and those who join",
+     lambda running, *given: stepped(running, *given, free=lambda _, slots: len(running) < slots)),
     ("the last slot stays empty: `slots` requests may run",
      _with(free=lambda running, slots: len(running) < slots - 1)),
     ("`capacity` is not looked at", _with(room=lambda used, asked, capacity: True)),
