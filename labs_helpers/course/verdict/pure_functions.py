@@ -3,8 +3,9 @@
     yield from judge(student, student, cases, MISTAKES, told=told)
 
 A mistake is named if it gives the same results as the answer in all cases. Otherwise it must agree up to the first
-wrong case and in half of the wrong ones, because a single case may fit by chance. If an answer has several parts, each
-is judged separately and has its own mistakes:
+wrong case, in half of the wrong ones, and in a third of those in which it or the answer is wrong, because a single case
+may fit by chance; of these mistakes, those that agree in the most cases are named. If an answer has several parts,
+each is judged separately and has its own mistakes:
 
     def first_mistakes(x, y):
         yield "y is not added", x
@@ -144,11 +145,16 @@ def _likely(part: Part, found: Sequence[tuple[Case, Any]], failing: int) -> tupl
     def fits(mistakes: list) -> list[bool]:
         return list(map(gives, answers, mistakes))
 
-    def often(mistakes: list) -> bool:
+    def agreement(mistakes: list) -> int:
+        """Return in how many cases a mistake agrees with the answer, or 0 if that may be by chance."""
         given = fits(mistakes)
-        return all(given[: failing + 1]) and 2 * sum(map(operator.and_, given, off)) >= sum(off)
+        # Where they disagree, one of them may be right; the mistake is wrong there if the answer is right.
+        agreed, disagreed = sum(map(operator.and_, given, off)), given.count(False)
+        return sum(given) if all(given[: failing + 1]) and 2 * agreed >= max(sum(off), disagreed) else 0
 
-    return likely(wrong, lambda mistakes: all(fits(mistakes))) or likely(wrong, often)
+    agreements = [(sentence, agreement(mistakes)) for sentence, mistakes in wrong]
+    most = max((number for _, number in agreements), default=0)
+    return likely(agreements, lambda number: 0 < number == most)
 
 
 def _reordered(parts: Sequence[Part], answer: Any, right: Any) -> str:

@@ -62,6 +62,7 @@ def _with(**settings) -> Callable:
     return lambda *given: verified(*given, **settings)
 
 
+ROUND = "the comparison is the wrong way round: a proposal is accepted if the uniform number is below p / q"
 MISTAKES = [
     ("the replacement is drawn from p; p has already got its share from the accepted proposals: max(0, p − q)",
      _with(rest=lambda p, q: p)),
@@ -73,8 +74,8 @@ MISTAKES = [
     ("the weights of the replacement are negative where q is larger than p: use 0 there",
      _with(rest=lambda p, q: p - q)),
     ("the probability to accept is q / p; it is min(1, p / q)", _with(accepts=lambda u, p, q: u * p < q)),
-    ("the comparison is the wrong way round: a proposal is accepted if the uniform number is below p / q",
-     _with(accepts=lambda u, p, q: u * q >= p)),
+    (ROUND, _with(accepts=lambda u, p, q: u * q >= p)),
+    (ROUND, _with(accepts=lambda u, p, q: u * q > p)),
     ("the probability to accept is p; it is min(1, p / q)", _with(accepts=lambda u, p, q: u < p)),
     ("the probability to accept is q; it is min(1, p / q)", _with(accepts=lambda u, p, q: u < q)),
     ("a proposal is accepted only if p ≥ q; if p < q, it is accepted with the probability p / q",

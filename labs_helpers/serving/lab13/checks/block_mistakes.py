@@ -24,6 +24,8 @@ def manager(
     zeroed: bool = False,  # release frees blocks that others use
     replaced: bool = False,  # an extended table holds the new blocks alone
     in_front: bool = False,
+    sliced: bool = False,  # a negative number of missing blocks is a slice's end
+    shrinks: bool = False,
 ) -> tuple:
     """Return the right five; other settings than the defaults make mistakes."""
     tables: dict[str, list[int]] = {}
@@ -34,12 +36,15 @@ def manager(
         table = tables.get(request, [])
         lacking = fresh(table, needed(positions, size))
         free = order([block for block in range(count) if references[block] == 0])
+        for block in table[needed(positions, size) :] if shrinks else []:
+            references[block] -= 1
+            table.remove(block)
         fits = enough(lacking, len(free))
         if not fits and not partly:
             if listed:
                 tables[request] = table
             return result(False, new)
-        taken = free[: max(lacking, 0)]
+        taken = free[: lacking if sliced else max(lacking, 0)]
         for block in taken:
             references[block] += first
         tables[request] = taken if replaced else taken + table if in_front else table + taken
@@ -123,5 +128,8 @@ MISTAKES = [
     ("release keeps the table", _with(forgotten=False)),
     ("release frees blocks that another table still uses: take one reference away", _with(zeroed=True)),
     ("extend replaces the table by the new blocks: append them", _with(replaced=True)),
+    ("a request with more blocks than it needs lacks a negative number, and free[:-1] takes nearly all free blocks",
+     _with(sliced=True)),
+    ("extend gives up blocks of a request that has more than it needs; only release does that", _with(shrinks=True)),
     ("the new blocks come first in the table; it is in the order of the positions", _with(in_front=True)),
 ]  # fmt: skip

@@ -79,7 +79,7 @@ def bytes_(config, parameters, batch, new, past) -> Iterator[tuple[str, float]]:
     yield "a bfloat16 number takes 2 bytes", (weights + cache) / 2
     yield "a bfloat16 number takes 2 bytes, not 4", 2 * (weights + cache)
     yield "a weight takes 2 bytes", parameters + cache
-    yield "a number of the cache takes 2 bytes", weights + cache / 2 if cache else weights
+    yield "keys and values are both cached, and each of their numbers takes 2 bytes", weights + cache / 2
     yield "keys and values are two sets of numbers, with 2 bytes per number", weights + cache / 4
     yield (
         "the query heads of a group share their keys and values: key_value_heads, not heads",

@@ -47,8 +47,10 @@ CASES = (  # title, events, size
     ("blocks of one position", (("start", "a"), ("append", "a", 2), ("fork", "b", "a"), ("append", "b", 1)), 1),
 )  # fmt: skip
 ERRORS = (
-    (r"KeyError: \d+", "a block that nobody uses has no entry in `references`: was it given up twice?"),
-    (r"IndexError: list index out of range", "an empty conversation has no last block"),
+    (r"KeyError: \d+",
+     "a block that nobody uses has no entry in `references`: was it given up twice, or while another table held it?"),
+    (r"IndexError: list index out of range",
+     "a table without blocks has no last block: the conversation is empty, or got too few blocks"),
 )  # fmt: skip
 ADVICE = "draw the tables after each event of this case, one row per conversation, and the references below"
 

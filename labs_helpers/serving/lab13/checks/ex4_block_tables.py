@@ -8,7 +8,7 @@ from labs_helpers.serving.lab13.checks.block_mistakes import MISTAKES, manager, 
 
 PARTS = "tables", "references", "extend", "fork", "release"
 CASES = (  # title, count, size, steps
-    ("one request grows", 4, 4, (("extend", "a", 1), ("extend", "a", 4), ("extend", "a", 5), ("extend", "a", 13))),
+    ("one request grows", 4, 4, tuple(("extend", "a", positions) for positions in (1, 4, 5, 2, 13))),
     (
         "two requests take turns, and one ends",
         6, 4,

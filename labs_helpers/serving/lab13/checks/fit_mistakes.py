@@ -17,7 +17,7 @@ def right(config, parameters, memory, length, size) -> tuple[int, int, int]:
 def per_position(config, parameters, memory, length, size) -> Iterator[tuple[str, float]]:
     """Yield pairs of a sentence and the bytes per position that it gives."""
     each = _position(config)
-    yield "keys and values are both cached", each / 2
+    yield "keys and values are both cached, and each of their numbers takes 2 bytes", each / 2
     yield "a bfloat16 number takes 2 bytes, not 4", 2 * each
     yield "every layer has its own keys and values", each / config.layers
     yield (

@@ -32,13 +32,10 @@ def _with(**settings) -> Callable:
     return lambda *given: chosen(*given, **settings)
 
 
-def _closed(alpha, k):
-    return (1 - alpha ** (k + 1)) / (1 - alpha)
-
-
+OWN = "the target's own token is missing: even if every proposal is rejected, a step makes 1 token"
 MISTAKES = [
-    ("the target's own token is missing: even if every proposal is rejected, a step makes 1 token",
-     _with(tokens=lambda alpha, k: sum(alpha**i for i in range(1, k + 1)))),
+    (OWN, _with(tokens=lambda alpha, k: sum(alpha**i for i in range(1, k + 1)))),
+    (OWN, _with(tokens=lambda alpha, k: sum(alpha**i for i in range(1, k + 1)) if k else 1)),
     ("a proposal counts only if all before it were accepted: proposal i with probability alpha^i, not alpha",
      _with(tokens=lambda alpha, k: 1 + alpha * k)),
     ("a step keeps the proposals before the first rejected one, not all or none",

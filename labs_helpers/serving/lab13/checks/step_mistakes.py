@@ -17,6 +17,7 @@ def stepped(
     free: Callable = lambda running, slots: len(running) < slots,
     room: Callable = lambda used, asked, capacity: used + asked <= capacity,
     counted: Callable = lambda kept, before: kept,  # whose positions are reserved
+    grows: bool = True,  # who joins reserves positions in this step
     overtaking: bool = False,
     newest: bool = False,  # the youngest joins first
     front: bool = False,
@@ -35,7 +36,7 @@ def stepped(
         while place < len(queue) and free(kept + joined, slots) and len(joined) < most:
             at = len(queue) - 1 if newest else place
             if room(used, queue[at][1], capacity):
-                used += queue[at][1]
+                used += queue[at][1] if grows else 0
                 joined.append(queue.pop(at))
             elif overtaking:
                 place += 1
@@ -64,6 +65,8 @@ MISTAKES = [
      lambda running, *given: stepped(running, *given, closed=lambda static, kept: static and running)),
     ("one request too many runs: at most `slots`", _with(free=lambda running, slots: len(running) <= slots)),
     ("`slots` is not looked at", _with(free=lambda running, slots: True)),
+    ("the slots are compared with the requests of the step before; compare them with those who stay and those who join",
+     lambda running, *given: stepped(running, *given, free=lambda _, slots: len(running) < slots)),
     ("the last slot stays empty: `slots` requests may run",
      _with(free=lambda running, slots: len(running) < slots - 1)),
     ("`capacity` is not looked at", _with(room=lambda used, asked, capacity: True)),
@@ -72,6 +75,7 @@ MISTAKES = [
     ("only what the new request reserves is compared with the capacity: add those that run",
      _with(room=lambda used, asked, capacity: asked <= capacity)),
     ("a request that leaves still counts in the reserved positions", _with(counted=lambda kept, before: before)),
+    ("those who join in this step reserve positions, too: add them before the next one joins", _with(grows=False)),
     ("a request overtakes an older one that does not fit: with a steady flow of small requests, that one starves",
      _with(overtaking=True)),
     ("the youngest waiting request joins first: it is the oldest one's turn", _with(newest=True)),

@@ -92,6 +92,8 @@ MISTAKES = [
      _with(holds=lambda text, stop: min(len(stop), len(text)))),
     ("text is held back as if only the last character could begin the stop string",
      _with(holds=lambda text, stop: int(len(stop) > 1 and text.endswith(stop[0])))),
+    ("an end of len(stop) − 1 characters may begin the stop string, too: try all lengths below that of the stop string",
+     _with(holds=lambda text, stop: longest(text, stop[:-1] or stop))),
     ("the shortest end that begins the stop string is held back; a longer one may become it, too",
      _with(holds=_shortest)),
     ("after a mismatch, the search begins anew; the text so far may end with a shorter beginning of the stop string",

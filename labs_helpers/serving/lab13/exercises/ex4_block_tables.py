@@ -14,8 +14,8 @@ def block_tables(count, size):
     def extend(request, positions):
         """Give the request blocks for `positions` positions in all, and return True.
 
-        A request without a table gets one. If too few blocks are free, return False and change
-        nothing, not even the dict.
+        A request without a table gets one; one with more blocks than it needs keeps them. If too
+        few blocks are free, return False and change nothing, not even the dict.
         """
         # 1. How many blocks does it need, and how many does it lack?
         # 2. Take the free blocks with the smallest numbers, if there are enough.
