@@ -20,10 +20,9 @@ from labs_helpers.launch import program
 from labs_helpers.launch.process import run
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.study import Record, Study
-from labs_helpers.serving.counting import workload
 from labs_helpers.serving.engine_thread import INTERVAL_S
 from labs_helpers.serving.listen import running
-from labs_helpers.serving.load import Arrival, add_options, arrivals, over_engine, summary
+from labs_helpers.serving.load import Arrival, add_options, arrivals, lengths_of, over_engine, summary
 from labs_helpers.serving.server import Completions
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
     prepare_triton()  # before the engine imports it
     from labs_helpers.serving.build import build, warm_up
 
-    work = workload(given.requests, tuple(given.prompts), tuple(given.outputs), given.seed)
+    work = lengths_of(given, parser)
     about: Record = {name: getattr(given, name) for name in ("size", "weights", "slots", "requests", "seed")}
     about |= {"prompts": list(given.prompts), "outputs": list(given.outputs)}
     found: list[Record] = []

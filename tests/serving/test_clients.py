@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from labs_helpers.serving import listen
+from labs_helpers.serving import http_connection, listen
 from labs_helpers.serving.server import Completions, Limits
 from tests.processes import eventually, started
 from tests.serving.fake_engine import FakeEngine, text_of
@@ -25,14 +25,14 @@ END = b"\r\n0\r\n\r\n"  # of a body in chunks
 BIG = 100_000  # letters per token: a few of them fill the buffers of a connection
 
 
-def connect(server, max_tokens=20, stream=True, receive_buffer=None):
+def connect(server, max_tokens=20, stream=True, receive_buffer=None, request=None):
     """Send a request over a plain socket, and return the socket."""
     client = socket.socket()
     if receive_buffer:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     client.connect((server.host, int(server.port)))
     body = json.dumps({"model": "bytes", "prompt": "x", "max_tokens": max_tokens, "stream": stream}).encode()
-    client.sendall(HEAD % len(body) + body)
+    client.sendall(request or HEAD % len(body) + body)
     return client
 
 
@@ -113,12 +113,41 @@ def test_a_slow_reader_holds_up_nobody_and_gets_its_whole_text():
     assert text == "".join(letter * BIG for letter in text_of(200)) and len(events) < 200
 
 
-def test_a_client_that_reads_nothing_is_given_up():
+LONG_ERROR = json.dumps({"model": "bytes", "prompt": "x", "é" * 90_000: 1}).encode()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        None,
+        (HEAD % 75).replace(b"Host", b"X-Forwarded-For: 192.0.2.1\r\nHost")
+        + b'{"model": "bytes", "prompt": "x", "max_tokens": 200, "stream": true       }',
+        10 * (HEAD % len(LONG_ERROR) + LONG_ERROR).replace(b"close", b"keep-alive"),
+        100_000 * b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+    ids=["a stream", "another address", "errors", "metrics"],
+)
+def test_a_client_that_reads_nothing_is_given_up(request_):
     engine = FakeEngine(piece=BIG)
     with served(engine, Limits(stalled_s=0.05)) as server:
-        client = connect(server, max_tokens=200, receive_buffer=4096)
-        assert eventually(lambda: server.metric('requests_total{result="stalled"}') == 1)
-        assert server.metric("open_requests") == 0 and not read_all(client).endswith(END)
+        client = connect(server, max_tokens=200, receive_buffer=4096, request=request_)
+        with client, pytest.raises(ConnectionError):
+            while eventually(lambda: client.send(b"X" * 1000)):
+                pass
+        assert server.metric("open_requests") == 0
+
+
+@pytest.mark.parametrize("head", [b"", b"GET /health HTTP/1.1\r\nHo", b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                                  b"Transfer-Encoding: chunked\r\n\r\n1\r\n1\r\n"])  # fmt: skip
+def test_a_client_that_sends_no_request_is_given_up(head, server, monkeypatch):
+    monkeypatch.setattr(http_connection, "HEAD_S", 0.05)
+    client = connect(server, request=head or b"\r\n")
+    assert read_all(client).startswith(b"HTTP/1.1 415 " if b"chunked" in head else b"")
+
+
+def test_what_is_no_http_gets_an_error_of_the_api(server):
+    head, body = read_all(connect(server, request=b"\x16\x03\x01\r\n\r\n")).split(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ") and json.loads(body)["error"]["type"] == "invalid_request_error"
 
 
 class Stopping:
