@@ -32,7 +32,7 @@ def connect(server, max_tokens=20, stream=True, receive_buffer=None, request=Non
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     client.connect((server.host, int(server.port)))
     body = json.dumps({"model": "bytes", "prompt": "x", "max_tokens": max_tokens, "stream": stream}).encode()
-    client.sendall(request or HEAD % len(body) + body)
+    client.sendall(HEAD % len(body) + body if request is None else request)
     return client
 
 
@@ -113,36 +113,45 @@ def test_a_slow_reader_holds_up_nobody_and_gets_its_whole_text():
     assert text == "".join(letter * BIG for letter in text_of(200)) and len(events) < 200
 
 
-LONG_ERROR = json.dumps({"model": "bytes", "prompt": "x", "é" * 90_000: 1}).encode()
+def post(body, headers=b""):
+    """The bytes of a request that leaves the connection open."""
+    body = json.dumps(GOOD | body).encode()
+    return HEAD.replace(b"Connection: close", headers or b"Accept: */*") % len(body) + body
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        None,
-        (HEAD % 75).replace(b"Host", b"X-Forwarded-For: 192.0.2.1\r\nHost")
-        + b'{"model": "bytes", "prompt": "x", "max_tokens": 200, "stream": true       }',
-        10 * (HEAD % len(LONG_ERROR) + LONG_ERROR).replace(b"close", b"keep-alive"),
-        100_000 * b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
-    ],
-    ids=["a stream", "another address", "errors", "metrics"],
-)
+GOOD = {"model": "bytes", "prompt": "x"}
+UNREAD = {
+    "a stream": post({"max_tokens": 200, "stream": True}),
+    "a client with another address": post({"max_tokens": 200, "stream": True}, b"X-Forwarded-For: 192.0.2.1"),
+    "long errors": 10 * post({90_000 * "é": 1}),
+    "metrics": 100_000 * b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("request_", UNREAD.values(), ids=UNREAD)
 def test_a_client_that_reads_nothing_is_given_up(request_):
-    engine = FakeEngine(piece=BIG)
-    with served(engine, Limits(stalled_s=0.05)) as server:
-        client = connect(server, max_tokens=200, receive_buffer=4096, request=request_)
+    with served(FakeEngine(piece=BIG), Limits(stalled_s=0.05)) as server:
+        client = connect(server, receive_buffer=4096, request=request_)
         with client, pytest.raises(ConnectionError):
-            while eventually(lambda: client.send(b"X" * 1000)):
-                pass
-        assert server.metric("open_requests") == 0
+            while True:
+                client.send(b"X" * 1000)
+        stalled = server.metric('requests_total{result="stalled"}')
+        assert server.metric("open_requests") == 0 and stalled == (b"GET" not in request_)
 
 
-@pytest.mark.parametrize("head", [b"", b"GET /health HTTP/1.1\r\nHo", b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
-                                  b"Transfer-Encoding: chunked\r\n\r\n1\r\n1\r\n"])  # fmt: skip
-def test_a_client_that_sends_no_request_is_given_up(head, server, monkeypatch):
+@pytest.mark.parametrize("beginning", [b"", b"GET /health HTTP/1.1\r\nHo"])
+def test_a_client_that_sends_no_request_is_given_up(beginning, server, monkeypatch):
     monkeypatch.setattr(http_connection, "HEAD_S", 0.05)
-    client = connect(server, request=head or b"\r\n")
-    assert read_all(client).startswith(b"HTTP/1.1 415 " if b"chunked" in head else b"")
+    assert read_all(connect(server, request=beginning)) == b""
+
+
+def test_a_body_without_an_end_is_given_up_after_its_refusal(server, monkeypatch):
+    monkeypatch.setattr(http_connection, "HEAD_S", 0.05)
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with connect(server, request=head) as client, pytest.raises(ConnectionError):
+        assert client.recv(20).startswith(b"HTTP/1.1 415 ")
+        while True:
+            client.send(b"1\r\n1\r\n")
 
 
 def test_what_is_no_http_gets_an_error_of_the_api(server):
