@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import time
 from collections import deque
@@ -117,6 +118,13 @@ def lengths_of(given: argparse.Namespace, parser: program.Parser) -> list[Length
         parser.error(str(error))
 
 
+def per_second(text: str) -> float:
+    """Parse an option's value: requests per second, or 0."""
+    if not 0 <= (number := float(text)) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a rate, which is 0 or more and finite")
+    return number
+
+
 def _address(text: str) -> str:
     try:
         if (parts := urlsplit(text)).hostname and parts.port != 0:
@@ -129,7 +137,7 @@ def _address(text: str) -> str:
 def main(arguments: list[str] | None = None) -> None:
     parser = program.Parser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("url", type=_address, help="such as http://127.0.0.1:8000")
-    parser.add_argument("--rate", type=float, default=0.0, help="requests per second; default: all at once")
+    parser.add_argument("--rate", type=per_second, default=0.0, help="requests per second; default: all at once")
     add_options(parser)
     given = parser.parse_args(arguments)
     work = arrivals(lengths_of(given, parser), given.rate, given.seed, given.vocabulary)

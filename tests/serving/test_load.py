@@ -110,6 +110,7 @@ def test_another_server_is_an_error(answer):
     (["nonsense"], "nonsense is no address such as http"), (["http://x:a"], "http://x:a is no address such as http"),
     (["http://x", "--outputs", "5", "2"], "no length lies between 5 and 2"),
     (["http://x", "--requests", "0"], "0 is not a number from 1 up"),
+    (["http://x", "--rate", "-1"], "-1 is not a rate"), (["http://x", "--rate", "nan"], "nan is not a rate"),
 ])  # fmt: skip
 def test_options_that_do_not_fit_are_named(options, said, capsys):
     with pytest.raises(SystemExit):
