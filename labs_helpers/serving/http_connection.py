@@ -1,28 +1,34 @@
-"""A connection of uvicorn's that waits for a request for a limited time, and answers broken HTTP as the API does."""
+"""A connection of uvicorn's within limits: of its time without a request, and of the number of connections."""
 
 from __future__ import annotations
 
 import asyncio
+import resource
+from http import HTTPStatus
 from typing import Any
 
-import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from labs_helpers.serving.answers import as_json
 from labs_helpers.serving.protocol import ApiError
 
 HEAD_S = 30.0  # from the beginning of a connection, or the end of a response, to the head of the next request
+FILES, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+MOST = 10_000 if FILES == resource.RLIM_INFINITY else FILES * 3 // 4  # without a descriptor, asyncio floods the log
 
 
 class Connection(H11Protocol):
     """uvicorn closes a connection that sends nothing after a response. This one also ends those that send nothing at
-    all, a head in small pieces, or a body that has no end after its refusal."""
+    all, a head in small pieces, or a body that has no end after its refusal. It answers broken HTTP, and connections
+    beyond MOST, with an error of the API."""
 
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._expect_head()
+        if len(self.connections) > MOST:
+            self._end(ApiError(503, f"The server has {MOST} connections, which is its limit."))
 
     def on_response_complete(self) -> None:
         self._expect_head()  # first, since the next request may begin at once
@@ -33,14 +39,15 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        body = as_json(ApiError(400, msg).body())
-        lines = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
-        head = h11.Response(status_code=400, headers=list(lines.items()), reason=b"Bad Request")
-        try:
-            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event))
-        except h11.LocalProtocolError:  # an answer to this request has begun
-            pass
+        self._end(ApiError(400, msg))
+
+    def _end(self, error: ApiError) -> None:
+        """Close the connection, with this error unless a response has begun."""
+        if not self.cycle or not self.cycle.response_started or self.cycle.response_complete:
+            body = as_json(error.body())
+            head = f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}\r\nContent-Type: application/json\r\n"
+            head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            self.transport.write(head.encode() + body)
         self.transport.close()
 
     def _expect_head(self) -> None:

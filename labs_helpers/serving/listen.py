@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
 
     def _disconnect(self, scope: Scope) -> None:
         for connection in list(self.server_state.connections):
-            if connection.client == scope["client"]:
+            if getattr(connection, "client", None) == scope["client"]:
                 connection.transport.abort()
 
 

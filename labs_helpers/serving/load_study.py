@@ -23,7 +23,8 @@ from labs_helpers.measure.options import count
 from labs_helpers.measure.study import Record, Study
 from labs_helpers.serving.engine_thread import INTERVAL_S
 from labs_helpers.serving.listen import running
-from labs_helpers.serving.load import Arrival, add_options, arrivals, lengths_of, over_engine, per_second, summary
+from labs_helpers.serving.load import add_options, arrivals, lengths_of, over_engine, per_second, summary
+from labs_helpers.serving.load_clients import Arrival
 from labs_helpers.serving.server import Completions
 
 if TYPE_CHECKING:

@@ -154,6 +154,13 @@ def test_a_body_without_an_end_is_given_up_after_its_refusal(server, monkeypatch
             client.send(b"1\r\n1\r\n")
 
 
+def test_more_connections_than_there_are_files_for_are_refused(monkeypatch):
+    monkeypatch.setattr(http_connection, "MOST", 2)
+    with served() as server, connect(server, request=b""), connect(server, request=b""):
+        refused = read_all(connect(server, request=b""))
+        assert refused.startswith(b"HTTP/1.1 503 ") and b"The server has 2 connections, which is its limit." in refused
+
+
 def test_what_is_no_http_gets_an_error_of_the_api(server):
     head, body = read_all(connect(server, request=b"\x16\x03\x01\r\n\r\n")).split(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ") and json.loads(body)["error"]["type"] == "invalid_request_error"
