@@ -31,6 +31,8 @@ async def refuse(request: Request, error: Exception) -> Response:
         response = error_response(ApiError(error.status_code, f"{request.method} {request.url.path}: {error.detail}."))
         response.headers.update(error.headers or {})
         return response
-    return error_response(
-        error if isinstance(error, ApiError) else ApiError(500, "The server failed; its log says why.")
-    )
+    if isinstance(error, ApiError):
+        return error_response(error)
+    response = error_response(ApiError(500, "The server failed; its log says why."))
+    response.headers["connection"] = "close"  # as uvicorn does: a client must not send another request on it
+    return response
