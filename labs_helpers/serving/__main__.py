@@ -8,6 +8,8 @@ Nobody has to log in: with another --host, everybody who reaches this machine ca
 
 from __future__ import annotations
 
+import argparse
+
 from labs_helpers.launch import program
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.options import count
@@ -19,10 +21,17 @@ from labs_helpers.transformer.config import SIZES
 DAY = 24 * program.HOUR
 
 
+def port(text: str) -> int:
+    """Parse an option's value: the number of a port."""
+    if not 0 <= (number := int(text)) < 2**16:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to 65535")
+    return number
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = program.Parser(description=(__doc__ or "").split("\n")[0], limit=DAY)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on; default: %(default)s")
-    parser.add_argument("--port", type=int, default=8000, help="0 takes a free one; default: %(default)s")
+    parser.add_argument("--port", type=port, default=8000, help="0 takes a free one; default: %(default)s")
     parser.add_argument("--size", default="bytes", choices=list(SIZES), help="of the model; default: %(default)s")
     parser.add_argument("--weights", default="bf16", choices=["bf16", *SCHEMES], help="default: %(default)s")
     parser.add_argument(

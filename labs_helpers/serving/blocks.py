@@ -39,14 +39,14 @@ class Blocks:
     """`count` blocks with the numbers 1 to count; SCRATCH is a further block of the cache.
 
     A block is free while nobody refers to it. Free blocks keep their contents, and can be shared again, until their
-    memory is needed; the least recently used ones go first. sharing: whether equal prefixes share blocks. ValueError
-    for a count or size below 1.
+    memory is needed; the least recently used ones go first. cached: the number of free blocks whose contents a request
+    could share. sharing: whether equal prefixes share blocks. ValueError for a count or size below 1.
     """
 
     def __init__(self, count: int, size: int, sharing: bool = True) -> None:
         if count < 1 or size < 1:
             raise ValueError(f"a cache of {count} blocks of {size} positions; both have to be 1 or more")
-        self.count, self.size, self.sharing = count, size, sharing
+        self.count, self.size, self.sharing, self.cached = count, size, sharing, 0
         self.references = [0] * (count + 1)
         self._free = OrderedDict.fromkeys(range(1, count + 1))  # the first is taken next
         self._by_digest: dict[bytes, int] = {}
@@ -56,11 +56,6 @@ class Blocks:
     def free(self) -> int:
         """The number of blocks without a reference, cached ones included."""
         return len(self._free)
-
-    @property
-    def cached(self) -> int:
-        """The number of free blocks whose contents a request could share."""
-        return sum(block in self._digest_of for block in self._free)
 
     def needed(self, positions: int) -> int:
         """Return the number of blocks for this many positions."""
@@ -84,6 +79,7 @@ class Blocks:
                 return None
             digests.pop()  # without the copy, and with one block more to compute
         for block in shared:
+            self.cached -= self.references[block] == 0
             self.references[block] += 1
             self._free.pop(block, None)
         table = Table(shared + [self._take() for _ in range(fresh)], digests)
@@ -143,6 +139,7 @@ class Blocks:
         block, _ = self._free.popitem(last=False)
         if (digest := self._digest_of.pop(block, None)) is not None:
             del self._by_digest[digest]
+            self.cached -= 1
         self.references[block] = 1
         return block
 
@@ -152,5 +149,7 @@ class Blocks:
         self.references[block] -= 1
         if self.references[block] == 0:
             self._free[block] = None
-            if block not in self._digest_of:  # nothing to keep: it is the next to be taken
+            if block in self._digest_of:
+                self.cached += 1
+            else:  # nothing to keep: it is the next to be taken
                 self._free.move_to_end(block, last=False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from starlette.requests import Request
-from starlette.types import Message, Receive, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from labs_helpers.serving.protocol import ApiError
 
@@ -28,6 +28,26 @@ async def read_body(request: Request, most: int, within_s: float) -> bytes:
     except TimeoutError:
         raise ApiError(408, f"The body did not arrive within {within_s:g} s.") from None
     return bytes(body)
+
+
+class InTime:
+    """An application whose answers are given up, with the connection, if the client takes nothing of one for a while.
+
+    disconnect: ends the connection of a scope's client at once.
+    """
+
+    def __init__(self, app: ASGIApp, within_s: float, disconnect: Callable[[Scope], None]) -> None:
+        self._app, self._within_s, self._disconnect = app, within_s, disconnect
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._app(scope, receive, in_time(send, self._within_s))
+        except TimeoutError:
+            self._disconnect(scope)
+            await asyncio.sleep(0)  # in which the connection is lost
 
 
 def in_time(send: Send, within_s: float) -> Send:

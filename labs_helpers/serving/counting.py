@@ -16,7 +16,11 @@ Lengths = tuple[int, int]  # of a prompt and of its output, in tokens
 def workload(
     requests: int, prompts: tuple[int, int] = (100, 1000), outputs: tuple[int, int] = (16, 1024), seed: int = 0
 ) -> list[Lengths]:
-    """Return the lengths of requests: prompts uniform and outputs log-uniform between their limits, both included."""
+    """Return the lengths of requests: prompts uniform and outputs log-uniform between their limits, both included.
+    ValueError for limits below 1, or in the wrong order."""
+    for low, high in (prompts, outputs):
+        if not 1 <= low <= high:
+            raise ValueError(f"no length lies between {low} and {high}; the lower limit comes first, and is at least 1")
     generator = np.random.default_rng(seed)
     of_prompts = generator.integers(prompts[0], prompts[1] + 1, requests)
     of_outputs = np.exp(generator.uniform(np.log(outputs[0]), np.log(outputs[1] + 1), requests)).astype(int)

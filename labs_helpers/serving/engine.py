@@ -179,13 +179,13 @@ class Engine:
         for token in tokens:
             request.tokens.append(token)
             new += 1
+            last = len(request.tokens) == request.prompt_tokens + request.how.max_tokens
             if request.text:
-                text += request.text.feed(token)
+                text += request.text.feed(token) + (request.text.end() if last else "")
             if request.text and request.text.stopped:
                 request.finished = FinishReason.STOP
-            elif len(request.tokens) == request.prompt_tokens + request.how.max_tokens:
+            elif last:
                 request.finished = FinishReason.LENGTH
-                text += request.text.end() if request.text else ""
             if request.finished:
                 break
         self._generated += new

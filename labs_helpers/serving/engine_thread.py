@@ -56,7 +56,7 @@ class EngineThread:
         self._held: dict[Stream, Output] = {}
         self._told_at: dict[Stream, float] = {}
         self._open: set[Stream] = set()  # of the event loop's thread
-        self._stopped: EngineStopped | None = None
+        self._stopped = ""  # why, once it has
 
     def start(self) -> None:
         """Start the thread. Outputs go to the running event loop."""
@@ -75,7 +75,7 @@ class EngineThread:
     async def add(self, prompt: Sequence[int], how: SamplingParameters) -> Stream:
         """Give the engine a request. Raises what `Engine.add` raises, or EngineStopped."""
         if self._stopped:
-            raise self._stopped
+            raise EngineStopped(self._stopped)  # a new one: an exception keeps the frames of every place that raises it
         stream = Stream()
         self._open.add(stream)
         self._commands.put(lambda: self._add(stream, prompt, how))
@@ -92,11 +92,11 @@ class EngineThread:
             self._open.discard(stream)
             self._commands.put(lambda: self._cancel(stream))
 
-    def fail_all(self, error: EngineStopped) -> None:
-        """End all streams with an error, and refuse requests from now on."""
-        self._stopped = error
+    def fail_all(self, why: str) -> None:
+        """End all streams with an EngineStopped, and refuse requests from now on."""
+        self._stopped = why
         for stream in self._open:
-            stream.fail(error)
+            stream.fail(EngineStopped(why))
 
     # What follows runs in the engine's thread.
 
@@ -108,12 +108,12 @@ class EngineThread:
                         self._held[stream] = joined(self._held.get(stream), output)
                 self.statistics = self._engine.statistics()
                 self._hand_out()
-            error = EngineStopped("The server is shutting down.")
-        except Exception as failure:
+            why = "The server is shutting down."
+        except BaseException as failure:  # SystemExit too: its thread would end without a word
             logger.exception("The engine failed.")
             self.failure = failure
-            error = EngineStopped(f"The engine failed: {type(failure).__name__}.")
-        self._tell(self.fail_all, error)
+            why = f"The engine failed: {type(failure).__name__}."
+        self._tell(self.fail_all, why)
         if not self.failure:
             for number in self._streams:
                 self._engine.cancel(number)

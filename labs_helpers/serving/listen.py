@@ -16,6 +16,7 @@ from typing import Any
 import uvicorn
 from starlette.types import Scope
 
+from labs_helpers.serving.http_connection import Connection
 from labs_helpers.serving.server import Completions
 
 GRACE_S = 5.0
@@ -26,8 +27,10 @@ class _Server(uvicorn.Server):
     """A uvicorn server of one `Completions`. ready: set once it accepts connections, or has failed."""
 
     def __init__(self, completions: Completions, grace_s: float) -> None:
-        options: dict[str, Any] = {"log_config": None, "log_level": "warning", "access_log": False, "http": "h11"}
-        super().__init__(uvicorn.Config(completions.app, lifespan="on", **options))
+        options: dict[str, Any] = {"log_config": None, "log_level": "warning", "access_log": False}
+        # A client's header must not change its address, which `_disconnect` looks for.
+        options |= {"http": Connection, "ws": "none", "lifespan": "on", "proxy_headers": False}
+        super().__init__(uvicorn.Config(completions.app, **options))
         self.ready = threading.Event()
         self.completions, self._grace_s = completions, grace_s
         completions.disconnect = self._disconnect

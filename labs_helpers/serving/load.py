@@ -9,41 +9,25 @@ latency, 2013).
 
 from __future__ import annotations
 
-import asyncio
+import argparse
 import json
+import math
 import random
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from labs_helpers.launch import program
+from labs_helpers.measure.options import count
 from labs_helpers.serving.counting import Lengths, workload
 from labs_helpers.serving.engine_thread import StepEngine
+from labs_helpers.serving.load_clients import Arrival, Observed, over_http
 from labs_helpers.serving.request import SamplingParameters
 from labs_helpers.serving.status import QueueFull
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """A request that is due `at` seconds after the beginning."""
-
-    at: float
-    prompt: tuple[int, ...]
-    how: SamplingParameters
-
-
-@dataclass
-class Observed:
-    """A request's fate. times: of its outputs, in seconds after the beginning; tokens: of its whole answer."""
-
-    due: float
-    times: list[float] = field(default_factory=list)
-    tokens: int = 0
-    error: str = ""
 
 
 def arrivals(work: Sequence[Lengths], rate: float, seed: int = 0, vocabulary: int = 256) -> list[Arrival]:
@@ -87,63 +71,6 @@ def over_engine(
     return observed
 
 
-def over_http(url: str, model: str, work: Sequence[Arrival]) -> list[Observed]:
-    """Send the requests to a server, 'http://host:port', and read their streams."""
-
-    async def everyone() -> list[Observed]:
-        began = time.perf_counter()
-        return await asyncio.gather(*(_send(url, model, arrival, began) for arrival in work))
-
-    return asyncio.run(everyone())
-
-
-async def _send(url: str, model: str, arrival: Arrival, began: float) -> Observed:
-    observed = Observed(arrival.at)
-    await asyncio.sleep(arrival.at - (time.perf_counter() - began))
-    host, _, port = url.removeprefix("http://").rstrip("/").rpartition(":")
-    how = arrival.how
-    body = {"model": model, "prompt": arrival.prompt, "max_tokens": how.max_tokens, "temperature": how.temperature}
-    body |= {"seed": how.seed, "stream": True, "stream_options": {"include_usage": True}}
-    try:
-        reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
-    except OSError as error:
-        observed.error = error.strerror or str(error)
-        return observed
-    try:
-        text = json.dumps(body).encode()
-        head = f"POST /v1/completions HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json"
-        writer.write(f"{head}\r\nContent-Length: {len(text)}\r\n\r\n".encode() + text)
-        async for event in _events(reader):
-            if "error" in event:
-                observed.error = event["error"]["message"]
-            elif event["choices"]:
-                observed.times.append(time.perf_counter() - began)
-            else:
-                observed.tokens = event["usage"]["completion_tokens"]
-        if not observed.tokens:
-            observed.error = observed.error or "the stream ended early"
-    except (OSError, EOFError) as error:
-        observed.error = f"{type(error).__name__}: {error}"
-    finally:
-        writer.close()
-    return observed
-
-
-async def _events(reader: asyncio.StreamReader) -> AsyncIterator[dict[str, Any]]:
-    """Yield the JSON of the events of an HTTP/1.1 answer; that of the body if its status is not 200."""
-    head = await reader.readuntil(b"\r\n\r\n")
-    if head.split(b" ", 2)[1] != b"200":
-        yield json.loads(await reader.read())
-        return
-    pending = b""
-    while size := int(await reader.readline(), 16):  # of a chunk
-        pending += (await reader.readexactly(size + 2))[:-2]
-        *events, pending = pending.split(b"\n\n")
-        for event in events:
-            if event != b"data: [DONE]":
-                yield json.loads(event.removeprefix(b"data: "))
-
-
 def summary(observed: Sequence[Observed]) -> dict[str, Any]:
     """Return the numbers of a run as a record's fields.
 
@@ -174,23 +101,46 @@ def add_options(
     parser: program.Parser, requests: int = 64, prompts: Lengths = (20, 200), outputs: Lengths = (8, 128)
 ) -> None:
     """Add the options that describe a workload. The arguments are their defaults."""
-    parser.add_argument("--requests", type=int, default=requests, help="default: %(default)s")
+    parser.add_argument("--requests", type=count, default=requests, help="default: %(default)s")
     for name, default in (("prompts", prompts), ("outputs", outputs)):
         told = f"fewest and most tokens of {name}; default: {default[0]} {default[1]}"
-        parser.add_argument(f"--{name}", type=int, nargs=2, default=default, metavar=("LOW", "HIGH"), help=told)
+        parser.add_argument(f"--{name}", type=count, nargs=2, default=default, metavar=("LOW", "HIGH"), help=told)
     parser.add_argument("--seed", type=int, default=0, help="of lengths, prompts and arrivals; default: 0")
     parser.add_argument("--model", default="bytes", help="name in the API; default: %(default)s")
-    parser.add_argument("--vocabulary", type=int, default=256, help="of the prompts' tokens; default: %(default)s")
+    parser.add_argument("--vocabulary", type=count, default=256, help="of the prompts' tokens; default: %(default)s")
+
+
+def lengths_of(given: argparse.Namespace, parser: program.Parser) -> list[Lengths]:
+    """Return the lengths that the options of `add_options` describe; limits that do not fit end the program."""
+    try:
+        return workload(given.requests, tuple(given.prompts), tuple(given.outputs), given.seed)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def per_second(text: str) -> float:
+    """Parse an option's value: requests per second, or 0."""
+    if not 0 <= (number := float(text)) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a rate, which is 0 or more and finite")
+    return number
+
+
+def _address(text: str) -> str:
+    try:
+        if (parts := urlsplit(text)).hostname and parts.port != 0:
+            return text
+    except ValueError:  # of the port
+        pass
+    raise argparse.ArgumentTypeError(f"{text} is no address such as http://127.0.0.1:8000")
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = program.Parser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("url", help="such as http://127.0.0.1:8000")
-    parser.add_argument("--rate", type=float, default=0.0, help="requests per second; default: all at once")
+    parser.add_argument("url", type=_address, help="such as http://127.0.0.1:8000")
+    parser.add_argument("--rate", type=per_second, default=0.0, help="requests per second; default: all at once")
     add_options(parser)
     given = parser.parse_args(arguments)
-    lengths = workload(given.requests, tuple(given.prompts), tuple(given.outputs), given.seed)
-    work = arrivals(lengths, given.rate, given.seed, given.vocabulary)
+    work = arrivals(lengths_of(given, parser), given.rate, given.seed, given.vocabulary)
     print(json.dumps(summary(over_http(given.url, given.model, work))))
 
 

@@ -19,11 +19,12 @@ from labs_helpers.labs import ROOT
 from labs_helpers.launch import program
 from labs_helpers.launch.process import run
 from labs_helpers.measure.machine import prepare_triton, this_machine
+from labs_helpers.measure.options import count
 from labs_helpers.measure.study import Record, Study
-from labs_helpers.serving.counting import workload
 from labs_helpers.serving.engine_thread import INTERVAL_S
 from labs_helpers.serving.listen import running
-from labs_helpers.serving.load import Arrival, add_options, arrivals, over_engine, summary
+from labs_helpers.serving.load import add_options, arrivals, lengths_of, over_engine, per_second, summary
+from labs_helpers.serving.load_clients import Arrival
 from labs_helpers.serving.server import Completions
 
 if TYPE_CHECKING:
@@ -65,10 +66,12 @@ def main(arguments: list[str] | None = None) -> None:
     add_options(parser, *((256, (100, 1000), (16, 1024)) if on_gpu else (16,)))
     rates = [8.0, 12.0, 16.0, 24.0, 32.0, 48.0] if on_gpu else [1.0, 4.0]
     told = "requests per second; 0: all at the beginning; default: %(default)s"
-    parser.add_argument("--rates", type=float, nargs="+", default=rates, metavar="R", help=told)
+    parser.add_argument("--rates", type=per_second, nargs="+", default=rates, metavar="R", help=told)
     parser.add_argument("--policies", nargs="+", choices=[IN_FLIGHT, STATIC], default=[IN_FLIGHT, STATIC])
     parser.add_argument("--through", nargs="+", choices=["engine", "http"], default=["engine"])
-    parser.add_argument("--slots", type=int, default=32, help="requests in the engine at a time; default: %(default)s")
+    parser.add_argument(
+        "--slots", type=count, default=32, help="requests in the engine at a time; default: %(default)s"
+    )
     told = "seconds from one output of a stream to the next, through HTTP; default: %(default)s"
     parser.add_argument("--interval", type=float, default=INTERVAL_S, metavar="S", help=told)
     parser.add_argument("--size", default="1b" if on_gpu else "bytes", help="of the model; default: %(default)s")
@@ -77,7 +80,7 @@ def main(arguments: list[str] | None = None) -> None:
     prepare_triton()  # before the engine imports it
     from labs_helpers.serving.build import build, warm_up
 
-    work = workload(given.requests, tuple(given.prompts), tuple(given.outputs), given.seed)
+    work = lengths_of(given, parser)
     about: Record = {name: getattr(given, name) for name in ("size", "weights", "slots", "requests", "seed")}
     about |= {"prompts": list(given.prompts), "outputs": list(given.outputs)}
     found: list[Record] = []

@@ -6,7 +6,6 @@ gives up a client that reads nothing for a while. All errors have the shape of t
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,17 +17,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from labs_helpers.serving import answers, protocol
-from labs_helpers.serving.connection import in_time, read_body, while_connected
+from labs_helpers.serving.connection import InTime, read_body, while_connected
 from labs_helpers.serving.engine_thread import INTERVAL_S, EngineStopped, EngineThread
 from labs_helpers.serving.metrics import CONTENT_TYPE, Metrics, Timing
 from labs_helpers.serving.protocol import ApiError, Completion
+from labs_helpers.serving.responses import error_response, json_response, refuse
 from labs_helpers.serving.status import QueueFull
 from labs_helpers.serving.stream import Stream
-
-RETRY_AFTER_S = 1
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class Completions:
         self.open_requests = 0
         self.stopping = False
         self._tokenizer, self._created = engine.tokenizer, int(time.time())
-        self.app = Starlette(
+        routes = Starlette(
             routes=[
                 Route("/v1/completions", _Answers(self), methods=["POST"]),
                 Route("/v1/models", self._models),
@@ -65,13 +63,14 @@ class Completions:
                 Route("/health", self._health),
                 Route("/metrics", self._metrics),
             ],
-            exception_handlers={HTTPException: _refuse, ApiError: _refuse, Exception: _refuse},
+            exception_handlers={HTTPException: refuse, ApiError: refuse, Exception: refuse},
             lifespan=self._lifespan,
         )
+        self.app: ASGIApp = InTime(routes, self.limits.stalled_s, lambda scope: self.disconnect(scope))
 
     def stop_streams(self) -> None:
         """End every open request with an error that says that the server is shutting down."""
-        self.engine.fail_all(EngineStopped("The server is shutting down."))
+        self.engine.fail_all("The server is shutting down.")
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -82,46 +81,49 @@ class Completions:
             self.engine.stop()
 
     async def _models(self, request: Request) -> Response:
-        return _json(answers.models(self.model, self._created))
+        return json_response(answers.models(self.model, self._created))
 
     async def _model(self, request: Request) -> Response:
         if (asked := request.path_params["model"]) != self.model:
             raise protocol.no_such_model(asked, self.model)
-        return _json(answers.described(self.model, self._created))
+        return json_response(answers.described(self.model, self._created))
 
     async def _health(self, request: Request) -> Response:
         if failure := self.engine.failure:
-            return _json({"status": f"the engine failed: {type(failure).__name__}"}, 503)
-        return _json({"status": "stopping"}, 503) if self.stopping else _json({"status": "ok"})
+            return json_response({"status": f"the engine failed: {type(failure).__name__}"}, 503)
+        return json_response({"status": "stopping"}, 503) if self.stopping else json_response({"status": "ok"})
 
     async def _metrics(self, request: Request) -> Response:
         text = self.metrics.text(self.open_requests, self.engine.statistics)
         return Response(text, headers={"content-type": CONTENT_TYPE})
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request to /v1/completions."""
-        result: str | None = None
-        send = in_time(send, self.limits.stalled_s)
+        """Answer a request to /v1/completions, and count it."""
+        result = "500"
         self.open_requests += 1
+        try:
+            result = await self._answer(scope, receive, send) or "disconnected"
+        except ClientDisconnect:
+            result = "disconnected"
+        except TimeoutError:
+            result = "stalled"
+            raise
+        finally:
+            self.open_requests -= 1
+            self.metrics.answers[result] += 1
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> str | None:
+        """Return the reason to finish or the status of an error; None if the client disconnected."""
         try:
             if self.stopping:
                 raise ApiError(503, "The server is shutting down.")
             if self.open_requests > self.limits.requests:
                 raise ApiError(429, f"The server has {self.limits.requests} open requests, which is its limit.")
             asked = self._parse(await read_body(Request(scope, receive), self.limits.body, self.limits.upload_s))
-            result = await while_connected(receive, self._complete(asked, scope, receive, send))
+            return await while_connected(receive, self._complete(asked, scope, receive, send))
         except ApiError as error:
-            result = str(error.status)
-            await _error(error)(scope, receive, send)
-        except TimeoutError:
-            result = "stalled"
-            self.disconnect(scope)
-            await asyncio.sleep(0)  # in which the connection is lost
-        except ClientDisconnect:
-            pass
-        finally:
-            self.open_requests -= 1
-            self.metrics.answers[result or "disconnected"] += 1
+            await error_response(error)(scope, receive, send)
+            return str(error.status)
 
     def _parse(self, body: bytes) -> Completion:
         asked = protocol.parse(body, self.model, self._tokenizer.encode, self._tokenizer.vocabulary)
@@ -145,7 +147,7 @@ class Completions:
             if asked.stream:
                 return await _send_events(asked, stream, timing, send)
             body, result = await _whole(asked, stream, timing)
-            await _json(body)(scope, receive, send)
+            await json_response(body)(scope, receive, send)
             return result
         finally:
             self.engine.close(stream)
@@ -187,23 +189,3 @@ class _Answers:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._completions.answer(scope, receive, send)
-
-
-def _json(body: dict[str, Any], status: int = 200) -> Response:
-    return Response(answers.as_json(body), status, media_type="application/json")
-
-
-def _error(error: ApiError) -> Response:
-    response = _json(error.body(), error.status)
-    if error.status in (429, 503):
-        response.headers["retry-after"] = str(RETRY_AFTER_S)
-    return response
-
-
-async def _refuse(request: Request, error: Exception) -> Response:
-    """Return the answer for an error outside of `Completions.answer`."""
-    if isinstance(error, HTTPException):  # no such path, or not with this method
-        response = _error(ApiError(error.status_code, f"{request.method} {request.url.path}: {error.detail}."))
-        response.headers.update(error.headers or {})
-        return response
-    return _error(error if isinstance(error, ApiError) else ApiError(500, "The server failed; its log says why."))

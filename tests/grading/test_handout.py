@@ -10,6 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from labs_helpers import labs
+from labs_helpers.grading.handout import student_pages
 from labs_helpers.grading.handout.folder import _with_links, main, make_handout
 from labs_helpers.grading.handout.needs import needs_of
 from labs_helpers.labs import LABS, ROOT, SOURCES
@@ -141,6 +142,13 @@ def test_its_pages_speak_of_these_labs(folder):
     assert "  lab " in shown and "soak" not in shown and "refresh" not in shown
     assert "--editable .\n" in run(["make", "-n", "setup"], timeout=60, cwd=folder, env=clean)
     run(["make", "clean"], timeout=60, cwd=folder, env=clean)
+
+
+def test_a_command_that_a_lab_names_is_in_its_makefile():
+    course = (ROOT / "Makefile").read_text()
+    for lesson, there in ((labs.lab("13").path.read_text(), True), (labs.lab("02").path.read_text(), False)):
+        text = student_pages.makefile(course, lesson)
+        assert ("\nserve: " in text) == there == (" serve" in re.search(r"^\.PHONY: .*", text, re.MULTILINE)[0])
 
 
 def test_its_code_knows_these_labs_alone(folder):

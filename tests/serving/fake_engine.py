@@ -29,9 +29,11 @@ class Statistics:
 
 class FakeEngine:
     """Token i of every request is letter i, `piece` letters long. paced: has work only for as many steps as a test has
-    allowed. fails_at: the step that raises. wait: called in each step, as if the GPU computed."""
+    allowed. fails_at: the step that raises `error`. wait: called in each step, as if the GPU computed."""
 
     tokenizer = ByteTokenizer()
+
+    error: BaseException = RuntimeError("out of letters")
 
     def __init__(self, slots=1000, most_waiting=1000, most_tokens=2048, paced=False, piece=1, fails_at=None, wait=None):
         self.slots, self.most_waiting, self.most_tokens = slots, most_waiting, most_tokens
@@ -79,7 +81,7 @@ class FakeEngine:
             self.wait()
         self.steps += 1
         if self.steps == self.fails_at:
-            raise RuntimeError("out of letters")
+            raise self.error
         while self.waiting and len(self.requests) < self.slots:
             self.requests[self.waiting.popleft()] = 0
         return [self._advance(number) for number in list(self.requests)]

@@ -82,7 +82,9 @@ class Tables(RuleBasedStateMachine):
             for block in table.blocks:
                 counted[block] += 1
         assert counted == blocks.references and counted[SCRATCH] == 0
-        assert blocks.free == counted.count(0) - 1 and 0 <= blocks.cached <= blocks.free
+        assert blocks.free == counted.count(0) - 1 and blocks.cached == sum(
+            block in blocks._digest_of for block in blocks._free
+        )
         assert {block: digest for digest, block in blocks._by_digest.items()} == blocks._digest_of
 
 

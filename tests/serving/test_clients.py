@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from labs_helpers.serving import listen
+from labs_helpers.serving import http_connection, listen
 from labs_helpers.serving.server import Completions, Limits
 from tests.processes import eventually, started
 from tests.serving.fake_engine import FakeEngine, text_of
@@ -25,14 +25,14 @@ END = b"\r\n0\r\n\r\n"  # of a body in chunks
 BIG = 100_000  # letters per token: a few of them fill the buffers of a connection
 
 
-def connect(server, max_tokens=20, stream=True, receive_buffer=None):
+def connect(server, max_tokens=20, stream=True, receive_buffer=None, request=None):
     """Send a request over a plain socket, and return the socket."""
     client = socket.socket()
     if receive_buffer:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     client.connect((server.host, int(server.port)))
     body = json.dumps({"model": "bytes", "prompt": "x", "max_tokens": max_tokens, "stream": stream}).encode()
-    client.sendall(HEAD % len(body) + body)
+    client.sendall(HEAD % len(body) + body if request is None else request)
     return client
 
 
@@ -113,12 +113,57 @@ def test_a_slow_reader_holds_up_nobody_and_gets_its_whole_text():
     assert text == "".join(letter * BIG for letter in text_of(200)) and len(events) < 200
 
 
-def test_a_client_that_reads_nothing_is_given_up():
-    engine = FakeEngine(piece=BIG)
-    with served(engine, Limits(stalled_s=0.05)) as server:
-        client = connect(server, max_tokens=200, receive_buffer=4096)
-        assert eventually(lambda: server.metric('requests_total{result="stalled"}') == 1)
-        assert server.metric("open_requests") == 0 and not read_all(client).endswith(END)
+def post(body, headers=b""):
+    """The bytes of a request that leaves the connection open."""
+    body = json.dumps(GOOD | body).encode()
+    return HEAD.replace(b"Connection: close", headers or b"Accept: */*") % len(body) + body
+
+
+GOOD = {"model": "bytes", "prompt": "x"}
+UNREAD = {
+    "a stream": post({"max_tokens": 200, "stream": True}),
+    "a client with another address": post({"max_tokens": 200, "stream": True}, b"X-Forwarded-For: 192.0.2.1"),
+    "long errors": 10 * post({90_000 * "é": 1}),
+    "metrics": 100_000 * b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("request_", UNREAD.values(), ids=UNREAD)
+def test_a_client_that_reads_nothing_is_given_up(request_):
+    with served(FakeEngine(piece=BIG), Limits(stalled_s=0.05)) as server:
+        client = connect(server, receive_buffer=4096, request=request_)
+        with client, pytest.raises(ConnectionError):
+            while True:
+                client.send(b"X" * 1000)
+        stalled = server.metric('requests_total{result="stalled"}')
+        assert server.metric("open_requests") == 0 and stalled == (b"GET" not in request_)
+
+
+@pytest.mark.parametrize("beginning", [b"", b"GET /health HTTP/1.1\r\nHo"])
+def test_a_client_that_sends_no_request_is_given_up(beginning, server, monkeypatch):
+    monkeypatch.setattr(http_connection, "HEAD_S", 0.05)
+    assert read_all(connect(server, request=beginning)) == b""
+
+
+def test_a_body_without_an_end_is_given_up_after_its_refusal(server, monkeypatch):
+    monkeypatch.setattr(http_connection, "HEAD_S", 0.05)
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with connect(server, request=head) as client, pytest.raises(ConnectionError):
+        assert client.recv(20).startswith(b"HTTP/1.1 415 ")
+        while True:
+            client.send(b"1\r\n1\r\n")
+
+
+def test_more_connections_than_there_are_files_for_are_refused(monkeypatch):
+    monkeypatch.setattr(http_connection, "MOST", 2)
+    with served() as server, connect(server, request=b""), connect(server, request=b""):
+        refused = read_all(connect(server, request=b""))
+        assert refused.startswith(b"HTTP/1.1 503 ") and b"The server has 2 connections, which is its limit." in refused
+
+
+def test_what_is_no_http_gets_an_error_of_the_api(server):
+    head, body = read_all(connect(server, request=b"\x16\x03\x01\r\n\r\n")).split(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ") and json.loads(body)["error"]["type"] == "invalid_request_error"
 
 
 class Stopping:

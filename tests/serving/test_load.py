@@ -2,6 +2,8 @@
 
 import json
 import math
+import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -80,6 +82,7 @@ def test_clients_read_streams_and_tell_errors():
         for each in (observed[0], observed[2]):
             assert each.times == sorted(each.times) and each.times[0] > each.due
         assert "other" in over_http(server.url, "other", work[:1])[0].error
+        assert over_http(f"{server.url}/v1", "bytes", work[:1])[0].tokens == 7
     assert over_http(server.url, "bytes", work[:1])[0].error
 
 
@@ -88,6 +91,31 @@ def test_a_stream_that_the_server_breaks_off_is_an_error():
         (observed,) = over_http(server.url, "bytes", arrivals([(1, 9)], 0))
         server.engine.requests.clear()
     assert observed.error == "The engine failed: RuntimeError."
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 501 No\r\n\r\n<html>", b"HTTP/1.1 200 OK\r\n\r\n<html>",
+                                    b"HTTP/1.1 404 No\r\n\r\n{}", b"HTTP/1.1 200 OK\r\n" + 99_999 * b"x"])  # fmt: skip
+def test_another_server_is_an_error(answer):
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as pool:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        found = pool.submit(over_http, url, "bytes", arrivals([(1, 9)], 0))
+        client, _ = listening.accept()
+        with client:
+            client.recv(100_000)
+            client.sendall(answer)
+        assert found.result()[0].error == f"{url} does not answer as the OpenAI API does"
+
+
+@pytest.mark.parametrize("options, said", [
+    (["nonsense"], "nonsense is no address such as http"), (["http://x:a"], "http://x:a is no address such as http"),
+    (["http://x", "--outputs", "5", "2"], "no length lies between 5 and 2"),
+    (["http://x", "--requests", "0"], "0 is not a number from 1 up"),
+    (["http://x", "--rate", "-1"], "-1 is not a rate"), (["http://x", "--rate", "nan"], "nan is not a rate"),
+])  # fmt: skip
+def test_options_that_do_not_fit_are_named(options, said, capsys):
+    with pytest.raises(SystemExit):
+        load.main(options)
+    assert said in capsys.readouterr().err
 
 
 def test_the_command_prints_the_numbers(capsys):

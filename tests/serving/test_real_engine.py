@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from labs_helpers.labs import ROOT
+from labs_helpers.serving.__main__ import main
 from labs_helpers.serving.engine import Engine
 from labs_helpers.serving.request import SamplingParameters
 from tests.processes import eventually, started
@@ -82,6 +83,12 @@ def test_the_program_serves_until_a_signal(stop, status):
         assert len(text) > 20  # it finished within the grace time
         assert process.wait(60) == status
         assert ("Stopped." in process.stdout.read()) == (stop == signal.SIGINT)
+
+
+def test_a_port_that_does_not_exist_is_named(capsys):
+    with pytest.raises(SystemExit):
+        main(["--port", "65536"])
+    assert "65536 is not a number from 0 to 65535" in capsys.readouterr().err
 
 
 def test_a_second_ctrl_c_ends_the_grace_time():

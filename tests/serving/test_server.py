@@ -1,5 +1,6 @@
 """Test the server over real sockets, with the real openai client: answers, streams, errors, limits."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -8,6 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import openai
 import pytest
 
+from labs_helpers.serving import protocol
+from labs_helpers.serving.engine_thread import EngineStopped, EngineThread
+from labs_helpers.serving.request import SamplingParameters
 from labs_helpers.serving.server import Limits
 from tests.processes import eventually
 from tests.serving.fake_engine import FakeEngine, text_of
@@ -171,15 +175,45 @@ def test_two_hundred_streams_at_once_get_their_own_texts():
         assert server.metric("generated_tokens_total") == 200 * 201 / 2
 
 
-def test_an_engine_that_fails_says_so_to_everybody():
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit])
+def test_an_engine_that_fails_says_so_to_everybody(error):
     engine = FakeEngine(paced=True, fails_at=2)
+    engine.error = error()
     with served(engine) as server:
         streams = [server.complete(stream=True)]
         engine.allow(2)
-        with pytest.raises(openai.APIError, match="The engine failed: RuntimeError"):
+        with pytest.raises(openai.APIError, match=f"The engine failed: {error.__name__}"):
             list(streams[0])
-        with pytest.raises(openai.InternalServerError, match="The engine failed: RuntimeError"):
+        with pytest.raises(openai.InternalServerError, match=f"The engine failed: {error.__name__}"):
             server.complete()
         health = server.http.get("/health")
-        assert health.status_code == 503 and "RuntimeError" in health.json()["status"]
+        assert health.status_code == 503 and error.__name__ in health.json()["status"]
         engine.requests.clear()  # nobody asks a failed engine for anything
+
+
+def test_every_refusal_of_a_stopped_engine_is_an_exception_of_its_own():
+    """One that is raised again and again would keep the frames of all requests."""
+
+    async def refusals():
+        thread = EngineThread(FakeEngine())
+        thread.fail_all("The engine failed.")
+        for _ in range(2):
+            with pytest.raises(EngineStopped, match="The engine failed.") as raised:
+                await thread.add([1], SamplingParameters())
+            yield raised.value
+
+    async def both():
+        return [refusal async for refusal in refusals()]
+
+    first, second = asyncio.run(both())
+    assert first is not second
+
+
+def test_a_failure_of_the_server_counts_as_500(server, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(protocol, "parse", fail)
+    before = server.metric('requests_total{result="500"}')
+    assert server.post({}).json()["error"]["message"] == "The server failed; its log says why."
+    assert server.metric('requests_total{result="500"}') == before + 1

@@ -62,10 +62,12 @@ def _write(labs: list[Lab], folder: Path, references: bool) -> None:
     (folder / "results").mkdir(exist_ok=True)  # a package's folder, also where nothing was recorded
     points = {number: sum(map(_points, book["cells"])) for number, book in notebooks.items()}
     (folder / "README.md").write_text(student_pages.readme(labs, points, references))
-    (folder / "Makefile").write_text(student_pages.makefile((ROOT / "Makefile").read_text()))
+    pages = [cell for book in notebooks.values() for cell in book["cells"] if cell["cell_type"] == "markdown"]
+    lessons = "\n".join("".join(cell["source"]) for cell in pages)
+    (folder / "Makefile").write_text(student_pages.makefile((ROOT / "Makefile").read_text(), lessons))
     table = folder / "labs_helpers/labs.py"
     table.write_text(student_pages.table_of(table.read_text(), labs))
-    for cell in (cell for book in notebooks.values() for cell in book["cells"] if cell["cell_type"] == "markdown"):
+    for cell in pages:
         cell["source"] = _with_links("".join(cell["source"]), folder).splitlines(keepends=True)
     for cell in code:  # the outputs would give every prediction away
         cell["outputs"], cell["execution_count"] = [], None

@@ -89,12 +89,14 @@ def title(labs: list[Lab]) -> str:
     return f"labs {', '.join(others)} and {last}" if others else f"lab {last}"
 
 
-def makefile(text: str) -> str:
-    """Return the course's Makefile reduced to the targets that students use; empty lines separate its blocks."""
+def makefile(text: str, lessons: str) -> str:
+    """Return the course's Makefile reduced to the targets that students use and those that the labs' text names.
+    Empty lines separate its blocks."""
+    targets = TARGETS | set(re.findall(r"`make ([a-z-]+)", lessons))
     blocks = text.split("\n\n")
     named = [re.match(r"([^\s:=]+):(?!=)", block) for block in blocks]
-    kept = [block for block, name in zip(blocks, named, strict=True) if not name or name[1] in TARGETS]
-    phony = sorted(TARGETS - {".PHONY", "$(stamp)"})
+    kept = [block for block, name in zip(blocks, named, strict=True) if not name or name[1] in targets]
+    phony = sorted(targets - {".PHONY", "$(stamp)"})
     text = "\n\n".join(kept).rstrip("\n") + "\n"
     text = re.sub(r"^\.PHONY: .*$", f".PHONY: {' '.join(phony)}", text, flags=re.MULTILINE)
     return text.replace("--editable '.[test]'", "--editable .")  # students run no tests of the course
