@@ -20,6 +20,8 @@ FIELDS = {  # of a row; `source` is an index into `tokens`
     "temperature": torch.float32,
     "top_p": torch.float32,
 }
+MOST_K = torch.iinfo(FIELDS["top_k"]).max
+COLDEST, HOTTEST = 1e-6, 1e30  # temperatures; logits divided by less overflow float32
 
 
 class Inputs:
@@ -93,11 +95,16 @@ class Inputs:
 
 def values_of(requests: list[Request]) -> dict[str, list[Any]]:
     """Return the inputs that a request's state gives, by field. The token to sample has the number `sampled` − 1,
-    since the plan has counted it; so has the token's position."""
+    since the plan has counted it; so has the token's position. A number that its field cannot hold becomes one that
+    chooses the same tokens."""
     return {
         "length": [request.computed - 1 for request in requests],
-        "top_k": [request.how.top_k or 0 for request in requests],
+        "top_k": [min(request.how.top_k or 0, MOST_K) for request in requests],
         "u": [request.numbers[request.sampled - 1] for request in requests],
-        "temperature": [request.how.temperature for request in requests],
+        "temperature": [_temperature(request.how.temperature) for request in requests],
         "top_p": [request.how.top_p for request in requests],
     }
+
+
+def _temperature(given: float) -> float:
+    return min(given, HOTTEST) if given >= COLDEST else 0.0

@@ -141,6 +141,23 @@ def test_sampled_tokens_depend_on_the_seed_alone():
     assert found[2] != found[3]
 
 
+@pytest.mark.parametrize(
+    "extreme, like",
+    [
+        ({"top_k": 2**62}, {}),
+        ({"temperature": 1e-40}, {"temperature": 0}),
+        ({"temperature": 1e-40, "top_k": 5, "top_p": 1e-60}, {"temperature": 0}),
+        ({"temperature": 1e300}, {"temperature": 1e30}),
+    ],
+)
+def test_numbers_that_the_device_cannot_hold_choose_like_those_it_can(extreme, like):
+    engine = engine_of(model_of(dtype=torch.float32))
+    for options in (extreme, like):
+        engine.add(ORIGIN[:5], SamplingParameters(9, **{"seed": 2} | options))
+    found = tokens_of(finished(engine))
+    assert found[0] == found[1]
+
+
 def test_text_stops_and_counts():
     model = model_of(BYTES)
     prompt, how = tuple(b"abc"), SamplingParameters(30, temperature=0)
