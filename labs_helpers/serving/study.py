@@ -33,7 +33,7 @@ PARTS = ("step", "attention", "agreement", "speculation", "batching")
 
 def table(rows: pandas.DataFrame) -> pandas.DataFrame:
     """Return the times of all kinds: ms per step, layer or workload, and what they compare with."""
-    times = rows[[name for name in ("step_ms", "layer_ms", "all_ms") if name in rows]].bfill(axis=1).iloc[:, 0]
+    times = rows.reindex(columns=["step_ms", "layer_ms", "all_ms"]).bfill(axis=1).iloc[:, 0]
     columns = ["kind", "weights", "name", "batch", "used", "passes", "waste", "ratio", "predicted_ratio"]
     columns += ["equal", "near_ties", "wrong", "accepted"]
     shown = rows[[name for name in columns if name in rows]].assign(ms=times)

@@ -12,6 +12,7 @@ from labs_helpers.attention.configs import family
 from labs_helpers.attention.kernels.decode import choose_splits
 from labs_helpers.attention.kernels.hopper_launch import multiprocessors
 from labs_helpers.compile.counters import counters
+from labs_helpers.compile.dependent_launch import can_depend, dependent_options
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.kernels import MOST_ROWS
@@ -37,6 +38,7 @@ class FewRowsConfig:
     num_stages: int
     programs: int
     LEAST_M: int = 8
+    PREFETCH: int = 0
 
 
 _INTERPRETED = FewRowsConfig(16, 2, 32, 4, 1, 1)
@@ -79,6 +81,8 @@ def few_rows_config(M: int, N: int, column_bytes: float, architecture: str | Non
     if M > SLICED or M > SLICED // 2 and dense and N >= 60 * sms:
         stages = 2 if small or column_bytes > 4 else 5 if column_bytes == 2 and N <= 64 * sms else 3
         return FewRowsConfig(32 if small else 64, 1, wide_k, 4, stages, 1 if dense else 2, least)
+    if N <= 16 * sms and not small:  # at most one program per SM, which has to keep enough loads in flight alone
+        return FewRowsConfig(16, 4, 64 if column_bytes <= 0.5 else 128, 4, 4 if column_bytes <= 0.5 else 5, 1, least)
     # Enough warps for an SM's loads: two per tile of 32 outputs where there are many tiles, otherwise more warps per
     # tile, and then smaller tiles.
     block_n, warps = (32, 2) if N >= 96 * sms else (32, 4) if N >= 48 * column_bytes * sms else (16, 4)
@@ -158,13 +162,16 @@ class FewRowsLaunch:
         block_m = max(config.LEAST_M, 1 << (M - 1).bit_length())
         each = (2 if swiglu else 1) * config.BLOCK_N * block_m
         self.workspace = self.parts * tiles * each if self.parts > 1 else 0
+        dependent = architecture is not None and can_depend()
         even = row % (config.SLICES * block_k) == 0 and K == row * (2 if format == INT4 else 1)  # no odd last group
         constants = {
-            "FORMAT": format, "GROUP": group, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu, "BLOCK_M": block_m,
-            "BLOCK_N": config.BLOCK_N, "SLICES": config.SLICES, "BLOCK_K": block_k, "SPLIT": self.parts > 1,
-            "EVEN": even, "PTX": has_ptx(architecture),
+            "FORMAT": format, "GROUP": group, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu,
+            "ROWS": 1 << (M - 1).bit_length(), "BLOCK_M": block_m, "BLOCK_N": config.BLOCK_N, "SLICES": config.SLICES,
+            "BLOCK_K": block_k, "SPLIT": self.parts > 1, "EVEN": even, "PTX": has_ptx(architecture),
+            "DEPENDENT": dependent, "PREFETCH": config.PREFETCH if dependent else 0,
         }  # fmt: skip
         options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
+        options |= dependent_options(dependent)
         self.numbers, self.constants, self.options = (M, N, K, row, blocks, self.parts), constants, options
         self.launches: dict[float, TensorLaunch] = {}
 

@@ -52,16 +52,28 @@ def load_x(x_ptr, norm_ptr, m, k, M, K, NORM: tl.constexpr, SLICES: tl.constexpr
 
 
 @triton.jit
-def sums_of_squares(x_ptr, m, M, K):
-    """Return each row's sum of squares of x."""
-    BLOCK: tl.constexpr = (16384 if m.shape[0] <= 16 else 4096) // m.shape[0]
-    k = tl.arange(0, BLOCK)
-    squares = tl.zeros((m.shape[0], BLOCK), tl.float32)
+def sums_of_squares(x_ptr, M, K, ROWS: tl.constexpr, BLOCK_M: tl.constexpr):
+    """Return the sums of squares of x's rows, (BLOCK_M,): those of the first ROWS ≥ M, again and again."""
+    BLOCK: tl.constexpr = 2048 if ROWS <= 8 else (16384 if ROWS <= 16 else 4096) // ROWS
+    m, k = tl.arange(0, ROWS), tl.arange(0, BLOCK)
+    squares = tl.zeros((ROWS, BLOCK), tl.float32)
     for start in range(0, K, BLOCK):
         inside = (m[:, None] < M) & (start + k[None, :] < K)
         x = tl.load(x_ptr + m[:, None] * K + start + k[None, :], mask=inside, other=0.0).to(tl.float32)
         squares += x * x
-    return tl.sum(squares, axis=1)
+    again: tl.constexpr = BLOCK_M // ROWS
+    return tl.reshape(tl.broadcast_to(tl.sum(squares, axis=1)[None, :], (again, ROWS)), (BLOCK_M,))
+
+
+@triton.jit
+def fetch_ahead(w_ptr, n, row, first, PREFETCH: tl.constexpr):
+    """Ask for PREFETCH bytes of each row n of w, from its column `first` on, to be brought to the L2 cache."""
+    item: tl.constexpr = w_ptr.dtype.element_ty.primitive_bitwidth // 8
+    k = first + tl.arange(0, PREFETCH // 128) * (128 // item)
+    place = w_ptr + n[:, None] * row + tl.minimum(k, row - 1)[None, :]
+    tl.inline_asm_elementwise(
+        "prefetch.global.L2 [$1]; mov.u32 $0, 0;", "=r,l", [place.to(tl.int64)], dtype=tl.int32, is_pure=False, pack=1
+    )
 
 
 @triton.jit
@@ -102,10 +114,10 @@ def add_block(acc, x, x_high, w_ptr, scale_ptr, n, slices, N, row, FORMAT: tl.co
 
 @triton.jit
 def finish(acc, acc_up, scale, up_scale, residual, x_ptr, y_ptr, n, m, M, N, K, eps,
-           NORM: tl.constexpr, SWIGLU: tl.constexpr):  # fmt: skip
+           NORM: tl.constexpr, SWIGLU: tl.constexpr, ROWS: tl.constexpr):  # fmt: skip
     acc, acc_up = acc * scale, acc_up * up_scale
     if NORM:
-        factor = tl.rsqrt(sums_of_squares(x_ptr, m, M, K) / K + eps)[None, :]
+        factor = tl.rsqrt(sums_of_squares(x_ptr, M, K, ROWS, m.shape[0]) / K + eps)[None, :]
         acc, acc_up = acc * factor, acc_up * factor
     if SWIGLU:
         acc = acc * tl.sigmoid(acc) * acc_up
@@ -119,8 +131,8 @@ def few_rows_kernel(
     x_ptr, w_ptr, scale_ptr, up_ptr, up_scale_ptr, norm_ptr, residual_ptr, y_ptr, part_ptr, count_ptr,
     M, N, K, row, blocks, parts, eps,
     FORMAT: tl.constexpr, GROUP: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICES: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT: tl.constexpr,
-    EVEN: tl.constexpr, PTX: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICES: tl.constexpr, BLOCK_K: tl.constexpr,
+    SPLIT: tl.constexpr, EVEN: tl.constexpr, PTX: tl.constexpr, DEPENDENT: tl.constexpr, PREFETCH: tl.constexpr,
 ):  # fmt: skip
     """Program parts · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads
     SLICES · BLOCK_K columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles per tile; count:
@@ -131,6 +143,14 @@ def few_rows_kernel(
     acc = tl.zeros((BLOCK_N, BLOCK_M) if SLICES == 1 else (SLICES, BLOCK_N, BLOCK_M), tl.float32)
     acc_up = acc
     inner_n = n % N  # rows beyond the last are computed again, and not stored
+    start, stop = blocks * part // parts, blocks * (part + 1) // parts
+    if DEPENDENT:  # weights do not depend on the previous kernel: while it ends, memory has something to do
+        if PREFETCH:
+            fetch_ahead(w_ptr, inner_n, row, start * SLICES * BLOCK_K, PREFETCH)
+            if SWIGLU:
+                fetch_ahead(up_ptr, inner_n, row, start * SLICES * BLOCK_K, PREFETCH)
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     # What the end needs is loaded first, and arrives during the loop, but for the rows of x, whose registers the loop
     # needs. Every program computes their sums of squares: inside the loop they would cross the threads in every step.
     scale, up_scale, residual = 1.0, 1.0, 0.0
@@ -141,7 +161,7 @@ def few_rows_kernel(
     if RESIDUAL:
         place = residual_ptr + m[None, :] * N + inner_n[:, None]
         residual = tl.load(place, mask=m[None, :] < M, other=0.0).to(tl.float32)
-    for block in range(blocks * part // parts, blocks * (part + 1) // parts):
+    for block in range(start, stop):
         slices = block
         if SLICES > 1:
             slices = block * SLICES + tl.arange(0, SLICES)[:, None]
@@ -161,7 +181,7 @@ def few_rows_kernel(
     if SLICES > 1:
         acc, acc_up = tl.sum(acc, axis=0), tl.sum(acc_up, axis=0)
     if not SPLIT:
-        finish(acc, acc_up, scale, up_scale, residual, x_ptr, y_ptr, n, m, M, N, K, eps, NORM, SWIGLU)
+        finish(acc, acc_up, scale, up_scale, residual, x_ptr, y_ptr, n, m, M, N, K, eps, NORM, SWIGLU, ROWS)
     else:
         SIZE: tl.constexpr = BLOCK_N * BLOCK_M
         each: tl.constexpr = (2 if SWIGLU else 1) * SIZE
@@ -181,4 +201,4 @@ def few_rows_kernel(
                 if SWIGLU:
                     acc_up += tl.load(its + SIZE + inner, cache_modifier=".cg")
             tl.store(count_ptr + tile, 0)
-            finish(acc, acc_up, scale, up_scale, residual, x_ptr, y_ptr, n, m, M, N, K, eps, NORM, SWIGLU)
+            finish(acc, acc_up, scale, up_scale, residual, x_ptr, y_ptr, n, m, M, N, K, eps, NORM, SWIGLU, ROWS)
