@@ -8,9 +8,13 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.bias import causal_lower_right
 
 from labs_helpers.transformer.model import rotate
+
+# cuDNN's attention, which PyTorch prefers on new GPUs, makes a plan for every new length, and chunks have any length.
+BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 @dataclass(frozen=True)
@@ -23,40 +27,62 @@ class Span:
 
 
 class ChunkAttention:
-    """What `DecodeStep.features` calls in every layer, for the rows of all spans one after the other.
+    """What `RowsForward.features` calls in every layer, for the rows of all spans one after the other.
 
-    size: positions per block. positions: (rows,), int64, of each row. One transfer brings all numbers to the device.
+    size: positions per block. pad: rows after the last span's, which compute nothing that counts. positions, block:
+    (rows,), int64, of each row, and the block that holds it; padding is at position 0 of the scratch block 0. One
+    transfer brings all numbers to the device. kernels: see `paged_attention.uses_kernels`.
     """
 
-    def __init__(self, spans: Sequence[Span], size: int, device: torch.device) -> None:
+    def __init__(
+        self, spans: Sequence[Span], size: int, device: torch.device, kernels: bool = False, pad: int = 0
+    ) -> None:
         places = [(at, span.blocks[at // size]) for span in spans for at in range(span.start, span.stop)]
+        places += [(0, 0)] * pad
         numbers = [at for at, _ in places] + [block for _, block in places]
         numbers += [block for span in spans for block in span.blocks]
         sizes = [len(places), len(places), *(len(span.blocks) for span in spans)]
         self.positions, self.block, *self.tables = upload(numbers, torch.int64, device).split(sizes)
-        self.offset, self.spans = self.positions % size, spans
-        self.angles: tuple[Tensor, Tensor] | None = None
+        self.spans, self.kernels = spans, kernels
 
     def __call__(self, qkv: Tensor, cos: Tensor, sin: Tensor, positions: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return o, (rows, H · D); store the rotated k and the v in their blocks. Arguments as in `attend_paged`."""
+        """Return o, (rows, H · D); store the rotated k and the v in their blocks. Arguments as in `attend_paged`; qkv
+        is changed."""
+        rotate_and_store(qkv, cos, sin, positions, self.block, k, v, self.kernels)
+        o = qkv.new_zeros(len(qkv), qkv.shape[1] - 2 * k.shape[1] * k.shape[3])
+        self.attend(qkv, k, v, o)
+        return o
+
+    def attend(self, qkv: Tensor, k: Tensor, v: Tensor, o: Tensor) -> None:
+        """Store the attention of all spans' rows in o, for a rotated qkv whose k and v are in their blocks."""
         Hkv, D = k.shape[1], k.shape[3]
-        new = qkv.view(len(qkv), -1, D)
-        heads = new.shape[1] - 2 * Hkv
-        if self.angles is None:  # the same in all layers
-            self.angles = cos[positions][:, None], sin[positions][:, None]
-        turned, new_v = rotate(new[:, : heads + Hkv], *self.angles), new[:, heads + Hkv :]
-        q, new_k = turned[:, :heads], turned[:, heads:]
-        k[self.block, :, self.offset], v[self.block, :, self.offset] = new_k, new_v
-        o, first = [], 0
-        for span, table in zip(self.spans, self.tables, strict=True):
-            rows = slice(first, first + span.stop - span.start)
-            first = rows.stop
-            if span.start == 0:
-                keys, values = new_k[rows].transpose(0, 1), new_v[rows].transpose(0, 1)
-            else:
-                keys, values = (cache[table].transpose(0, 1).flatten(1, 2)[:, : span.stop] for cache in (k, v))
-            o.append(causal(q[rows].transpose(0, 1), keys, values).transpose(0, 1))
-        return torch.cat(o).flatten(1)
+        new = qkv.view(len(qkv), -1, D).transpose(0, 1)
+        heads, first = len(new) - 2 * Hkv, 0
+        with sdpa_kernel(BACKENDS):
+            for span, table in zip(self.spans, self.tables, strict=True):
+                rows = slice(first, first + span.stop - span.start)
+                first = rows.stop
+                if span.start == 0:
+                    keys, values = new[heads : heads + Hkv, rows], new[heads + Hkv :, rows]
+                else:
+                    keys, values = (cache[table].transpose(0, 1).flatten(1, 2)[:, : span.stop] for cache in (k, v))
+                o[rows].view(-1, heads, D).copy_(causal(new[:heads, rows], keys, values).transpose(0, 1))
+
+
+def rotate_and_store(
+    qkv: Tensor, cos: Tensor, sin: Tensor, positions: Tensor, block: Tensor, k: Tensor, v: Tensor, kernels: bool
+) -> None:
+    """Rotate the q and k of qkv, (rows, (H + 2 · Hkv) · D), in place, and store each row's k and v in its block."""
+    Hkv, size, D = k.shape[1:]
+    if kernels:
+        from labs_helpers.serving.kernels.rotate import launch_rotate
+
+        launch_rotate(qkv, cos, sin, positions, block, k, v)
+        return
+    new = qkv.view(len(qkv), -1, D)
+    turned, offset = new[:, :-Hkv], positions % size
+    turned.copy_(rotate(turned, cos[positions][:, None], sin[positions][:, None]))
+    k[block, :, offset], v[block, :, offset] = turned[:, -Hkv:], new[:, -Hkv:]
 
 
 def causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from labs_helpers.serving.blocks import Blocks
+from labs_helpers.serving.layer_graphs import MOST, STEP, padded
 from labs_helpers.serving.paged_cache import PagedCache
 from labs_helpers.serving.passes import Passes
 from labs_helpers.serving.request import FinishReason, Output, Request, SamplingParameters
@@ -135,10 +136,12 @@ class Engine:
     @torch.no_grad()
     def prepare(self) -> None:
         """Capture all CUDA graphs now, which takes seconds, and not at the first step with each number of rows."""
-        rows = self.passes.inputs.rows
+        rows, layers = self.passes.inputs.rows, self.passes.layers
         while rows and self.passes.graph:
             self.passes.step(rows)
             rows //= 2
+        for rows in range(STEP, min(padded(self.scheduler.budget), MOST) + 1, STEP) if layers else ():
+            layers.prepare(rows)
 
     def _launch(self, plan: Plan) -> Callable[[], list[Report]]:
         """Queue a pass, and return a function that waits for its tokens."""

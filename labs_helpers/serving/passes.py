@@ -9,11 +9,11 @@ from types import MappingProxyType
 
 import torch
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from labs_helpers.serving import paged_attention
 from labs_helpers.serving.chunks import ChunkAttention, Span, upload
 from labs_helpers.serving.inputs import FIELDS, Inputs, values_of
+from labs_helpers.serving.layer_graphs import MOST, LayerGraphs, padded
 from labs_helpers.serving.paged_cache import PagedCache
 from labs_helpers.serving.request import Request
 from labs_helpers.serving.sampling import choose
@@ -23,8 +23,6 @@ from labs_helpers.transformer.decode_step import RowsForward
 from labs_helpers.transformer.decoding import captured
 from labs_helpers.transformer.model import Transformer
 
-# cuDNN's attention, which PyTorch prefers on new GPUs, makes a plan for every new length, and chunks have any length.
-BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 FEW = 64  # rows of a decoding step up to which `few_rows` computes its products
 
 
@@ -32,8 +30,8 @@ class Passes:
     """Both kinds of pass of one model. Nothing here waits for the GPU, once graphs are captured.
 
     operations: of up to FEW decoding rows; by default one launch per product where there are kernels, otherwise plain
-    PyTorch. graph: whether a CUDA graph per power of two replays the decoding rows; by default on a GPU. further: of
-    `Inputs`.
+    PyTorch. graph: whether CUDA graphs replay the decoding rows, one per power of two, and the chunks, see
+    `layer_graphs`; by default on a GPU. further: of `Inputs`.
     """
 
     def __init__(
@@ -46,14 +44,15 @@ class Passes:
         further: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.cache, self.device = cache, cache.k.device
-        rows, kernels = rows_of(slots), paged_attention.uses_kernels(cache)
-        self.decoding = RowsForward(model, operations or default_operations(kernels), cache.capacity)
+        rows, self.kernels = rows_of(slots), paged_attention.uses_kernels(cache)
+        self.decoding = RowsForward(model, operations or default_operations(self.kernels), cache.capacity)
         self.chunked = copy.copy(self.decoding)  # with the same weights
-        self.chunked.operations = KERNELS if kernels else PLAIN
+        self.chunked.operations = KERNELS if self.kernels else PLAIN
         self.inputs = Inputs(rows, -(-cache.capacity // cache.size), self.device, further)
         self.graph = self.device.type == "cuda" if graph is None else graph
+        self.layers = LayerGraphs(self.chunked, cache, self.kernels) if self.graph else None
         self._steps: dict[int, Callable[[], None]] = {}
-        self._choose = chooser(model.config.vocabulary, kernels)
+        self._choose = chooser(model.config.vocabulary, self.kernels)
 
     def decode(self, requests: list[Request], width: int) -> None:
         """Compute a token for every request, at `inputs.tokens[row]`; up to `width` rows and to a power of two, the
@@ -85,14 +84,17 @@ class Passes:
             self._choose(logits, how, self.inputs.tokens[first : first + len(sampling)])
 
     def features(self, chunks: list[Chunk]) -> Tensor:
-        """Return the residual stream, (tokens, width), of all chunks, one after the other."""
+        """Return the residual stream, (rows, width), of all chunks' tokens, one after the other, and of padding. The
+        next call may overwrite it."""
         size, cache = self.cache.size, self.cache
         spans = [Span(c.start, c.stop, c.request.table.blocks[: -(-c.stop // size)]) for c in chunks]
-        attend = ChunkAttention(spans, size, self.device)
         tokens = [token for chunk in chunks for token in chunk.request.tokens[chunk.start : chunk.stop]]
-        at = upload(tokens, torch.int64, self.device)
-        with sdpa_kernel(BACKENDS):
-            return self.chunked.features(at, attend.positions, cache.k, cache.v, attend)
+        pad = padded(len(tokens)) - len(tokens) if self.layers else 0
+        attend = ChunkAttention(spans, size, self.device, self.kernels, pad)
+        at = upload(tokens + [0] * pad, torch.int64, self.device)
+        if self.layers and len(at) <= MOST:
+            return self.layers.features(at, attend)
+        return self.chunked.features(at, attend.positions, cache.k, cache.v, attend)
 
     def logits(self, tokens: Tensor, at: Tensor, table: Tensor, together: bool = False) -> Tensor:
         """Return the logits, (rows, V), after the tokens, (rows,), at the positions `at`, (rows,), int32, of sequences

@@ -36,15 +36,22 @@ class RowsForward:
         at: (rows,), their positions, int32. k, v: the caches, whose first dimension is the layer; `attend` stores into
         them.
         """
-        do = self.operations
         x = self.model.embedding(tokens)
-        for layer, (block, qkv) in enumerate(zip(self.blocks, self.qkv, strict=True)):
-            new = do.norm_product(x, block.attention_norm, qkv)
-            o = attend(new, self.cos, self.sin, at, k[layer], v[layer])
-            x = do.product_add(o, block.attention.wo.weight, x)
-            hidden = do.norm_swiglu(x, block.mlp_norm, block.mlp.gate.weight, block.mlp.up.weight)
-            x = do.product_add(hidden, block.mlp.down.weight, x)
+        for layer in range(len(self.blocks)):
+            o = attend(self.qkv_of(layer, x), self.cos, self.sin, at, k[layer], v[layer])
+            x = self.after_attention(layer, x, o)
         return x
+
+    def qkv_of(self, layer: int, x: Tensor) -> Tensor:
+        """Return q, k and v, (rows, (H + 2 · Hkv) · D), of a layer whose input is x."""
+        return self.operations.norm_product(x, self.blocks[layer].attention_norm, self.qkv[layer])
+
+    def after_attention(self, layer: int, x: Tensor, o: Tensor) -> Tensor:
+        """Return the layer's output for its input x, which may be replaced, and the attention o, (rows, H · D)."""
+        do, block = self.operations, self.blocks[layer]
+        x = do.product_add(o, block.attention.wo.weight, x)
+        hidden = do.norm_swiglu(x, block.mlp_norm, block.mlp.gate.weight, block.mlp.up.weight)
+        return do.product_add(hidden, block.mlp.down.weight, x)
 
     def logits(self, x: Tensor) -> Tensor:
         """Return the logits, (rows, V), from `features`."""

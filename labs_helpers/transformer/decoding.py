@@ -10,6 +10,7 @@ The parts work alone as well: `KVCache` and `filled`, `DecodeStep`, `sampling.sa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -147,8 +148,9 @@ class DecodeLoop:
         return [len(prompt) for prompt in prompts]
 
 
-def captured(step: Callable[[], None], put_back: Callable[[], None]) -> torch.cuda.CUDAGraph:
-    """Capture a step in a CUDA graph. It runs a few times before, and `put_back` undoes each of these runs."""
+def captured(step: Callable[[], None], put_back: Callable[[], None], pool: Any = None) -> torch.cuda.CUDAGraph:
+    """Capture a step in a CUDA graph. It runs a few times before, and `put_back` undoes each of these runs. pool: of
+    memory, for graphs that keep nothing in it from one to the next."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     graph = torch.cuda.CUDAGraph()
@@ -158,6 +160,6 @@ def captured(step: Callable[[], None], put_back: Callable[[], None]) -> torch.cu
             put_back()
     torch.cuda.current_stream().wait_stream(stream)
     torch.cuda.synchronize()
-    with torch.cuda.graph(graph, stream=stream):
+    with torch.cuda.graph(graph, pool=pool, stream=stream):
         step()
     return graph

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.model import SCHEMES, quantize
-from labs_helpers.serving import paged_attention, passes
+from labs_helpers.serving import layer_graphs, paged_attention, passes
 from labs_helpers.serving.engine import Engine, QueueFull
 from labs_helpers.serving.request import FinishReason, SamplingParameters
 from labs_helpers.transformer.model import Transformer
@@ -248,13 +248,15 @@ def kernels(monkeypatch):
 def graphs(monkeypatch):
     """A stand-in for CUDA graphs that runs the step as often as a capture does, and again at each replay."""
 
-    def captured(step, put_back):
+    def captured(step, put_back, pool=None):
         for _ in range(3):
             step()
             put_back()
         return SimpleNamespace(replay=step)
 
-    monkeypatch.setattr(passes, "captured", captured)
+    for module in (passes, layer_graphs):
+        monkeypatch.setattr(module, "captured", captured)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
 
 
 WORK = [

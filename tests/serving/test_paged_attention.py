@@ -1,12 +1,15 @@
 """Test the paged attention in plain PyTorch against the one on a static cache, and the kernel against it."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labs_helpers.attention.kernels.cached import CachedAttention
+from labs_helpers.compile.ahead_of_time import compile_all, job
+from labs_helpers.compile.launches import record_launches
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.serving.chunks import ChunkAttention, Span, causal
+from labs_helpers.serving.chunks import ChunkAttention, Span, causal, rotate_and_store
 from labs_helpers.serving.paged_attention import attend_paged
 from labs_helpers.transformer.decode_plain import attend_plain
 from labs_helpers.transformer.model import rotary_angles
@@ -66,6 +69,33 @@ def test_a_chunk_of_one_position_is_a_decoding_step(lengths, Hkv, group, size, s
     assert torch.equal(mine[0], k_pages) and torch.equal(mine[1], v_pages)
 
 
+@pytest.mark.parametrize(("H", "Hkv", "D"), [(4, 4, 64), (6, 2, 20), (5, 1, 128)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_rotating_kernel_is_as_plain_pytorch(H, Hkv, D, dtype):
+    generator, rows, size = torch.Generator().manual_seed(D), 9, 4
+    qkv = torch.randn(rows, (H + 2 * Hkv) * D, generator=generator).to(HERE.device, dtype)
+    cos, sin = rotary_angles(40, D, 10_000.0, HERE.device)
+    k, v = torch.randn(2, rows + 1, Hkv, size, D, generator=generator).to(HERE.device, dtype)
+    positions = torch.randint(40, (rows,), generator=generator).to(HERE.device)
+    block = torch.randperm(rows + 1, generator=generator)[:rows].to(HERE.device)
+    found = []
+    for kernels in (False, True):
+        mine = [qkv.clone(), k.clone(), v.clone()]
+        rotate_and_store(mine[0], cos, sin, positions, block, *mine[1:], kernels)
+        found.append(mine)
+    torch.testing.assert_close(found[1], found[0], rtol=1e-3 if dtype == torch.float16 else 1e-6, atol=1e-6)
+    assert not torch.equal(found[0][0], qkv) and torch.equal(found[1][0][:, -Hkv * D :], qkv[:, -Hkv * D :])
+
+
+def test_the_rotating_kernel_builds_for_gpus():
+    k, v = torch.zeros(2, 3, 16, 16, 128).bfloat16()
+    with record_launches(run=False) as launches:
+        at = torch.zeros(2, dtype=torch.int64)
+        rotate_and_store(torch.zeros(2, 48 * 128).bfloat16(), *torch.zeros(2, 8, 64), at, at, k, v, True)
+    for target in ("sm_80", "sm_90", "gfx942"):
+        assert compile_all([job(launches[0], target)], timeout=300)[0].assembly
+
+
 def test_chunks_of_a_sequence_are_the_whole_sequence():
     generator, H, Hkv, D, L, size = torch.Generator().manual_seed(0), 4, 2, 8, 23, 4
     qkv = torch.randn(L, (H + 2 * Hkv) * D, generator=generator, dtype=torch.float64)
@@ -77,7 +107,7 @@ def test_chunks_of_a_sequence_are_the_whole_sequence():
         parts = []
         for start, stop in zip(cuts, cuts[1:], strict=False):
             attend = ChunkAttention([Span(start, stop, blocks[: -(-stop // size)])], size, qkv.device)
-            parts.append(attend(qkv[start:stop], cos, sin, attend.positions, k, v))
+            parts.append(attend(qkv[start:stop].clone(), cos, sin, attend.positions, k, v))
         return torch.cat(parts)
 
     whole = computed([0, L])

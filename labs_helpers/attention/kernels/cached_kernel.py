@@ -57,7 +57,6 @@ def cached_attention_kernel(
     """
     if DEPENDENT:
         tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
     split, head = tl.program_id(0) % splits, tl.program_id(0) // splits
     batch, kv_head = (head // Hkv).to(tl.int64), head % Hkv
     length = tl.load(lengths_ptr + batch).to(tl.int32)
@@ -119,6 +118,8 @@ def cached_attention_kernel(
         D, BLOCK_D, BLOCK_N, False, PRECISION, True, table, stride_b, PAGE,
     )  # fmt: skip
 
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
     first_row = head.to(tl.int64) * group
     if BLOCK_S == 1:
         o = (acc / l[:, None]).to(o_ptr.dtype.element_ty)

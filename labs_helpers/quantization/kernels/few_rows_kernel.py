@@ -150,7 +150,6 @@ def few_rows_kernel(
             if SWIGLU:
                 fetch_ahead(up_ptr, inner_n, row, start * SLICES * BLOCK_K, PREFETCH)
         tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
     # What the end needs is loaded first, and arrives during the loop, but for the rows of x, whose registers the loop
     # needs. Every program computes their sums of squares: inside the loop they would cross the threads in every step.
     scale, up_scale, residual = 1.0, 1.0, 0.0
@@ -178,6 +177,8 @@ def few_rows_kernel(
         if SWIGLU:
             acc_up = add_block(acc_up, x, x_high, up_ptr, up_scale_ptr, inner_n, slices, N, row,
                                FORMAT, GROUP, SLICES, BLOCK_K, EVEN, PTX)  # fmt: skip
+    if DEPENDENT:
+        tl.extra.cuda.gdc_launch_dependents()
     if SLICES > 1:
         acc, acc_up = tl.sum(acc, axis=0), tl.sum(acc_up, axis=0)
     if not SPLIT:
