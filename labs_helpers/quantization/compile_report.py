@@ -44,8 +44,8 @@ def _builds(target: str, format: str) -> Iterator[Build]:
     elif format != "16 bits":
         weight = (Int8Weight if format == "int8" else Fp8Weight).quantize(w)
     with record_launches(run=False) as launches:
-        for M, up in product((16, 64), (None, weight)):
-            config = few_rows_config(M, 512, weight.nbytes / w.numel() * (1 if up is None else 2), target, 132)
+        for M, up in product((1, 16, 64), (None, weight)):
+            config = few_rows_config(M, 512, weight.nbytes / w.numel(), up is not None, target, 132)
             few_rows(x[:M], weight, norm=w[0], up=up, config=config)
         if not isinstance(weight, torch.Tensor):
             _many_rows(x, weight, target)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from labs_helpers.attention.kernels.cached import CachedAttention
 from labs_helpers.quantization.kernels.few_rows import Weight, few_rows
-from labs_helpers.transformer.decode_operations import Operations, fused_norm, kernel_attention, kernel_sampler
+from labs_helpers.transformer.decode_operations import Operations, fused_norm
+from labs_helpers.transformer.kernels.sample import SampleLaunch
 from labs_helpers.transformer.model import RMSNorm
 
 FUSED_NORM = 8  # rows up to which every program computes the norm of all rows again; more have a launch of their own
@@ -25,6 +27,6 @@ def few_rows_operations() -> Operations:
         normed,
         lambda x, weight, residual: few_rows(x, weight, residual=residual),
         normed,
-        kernel_attention,
-        kernel_sampler,
+        lambda cache, heads: CachedAttention(cache.k[0], heads, dependent=False),
+        lambda vocabulary, how: SampleLaunch(vocabulary, how, dependent=False),
     )

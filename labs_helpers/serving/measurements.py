@@ -95,7 +95,7 @@ def attentions(
             shape, extra = (blocks, Hkv, size, D), [table]
             tables.append(table)
         k, v = (memory[which].view(config.layers, *shape) for which in range(2))
-        attend = CachedAttention(k[0], H, table=table)
+        attend = CachedAttention(k[0], H, dependent=False, table=table)
 
         def run() -> None:
             for layer in range(config.layers):

@@ -55,7 +55,7 @@ def paged_attention(cache: PagedCache, table: Tensor, heads: int, together: bool
     if uses_kernels(cache):
         from labs_helpers.attention.kernels.cached import CachedAttention
 
-        attend = CachedAttention(cache.k[0], heads, table=table)
+        attend = CachedAttention(cache.k[0], heads, dependent=False, table=table)
 
     def of_these_rows(qkv: Tensor, cos: Tensor, sin: Tensor, lengths: Tensor, k: Tensor, v: Tensor) -> Tensor:
         if together:

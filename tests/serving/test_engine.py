@@ -241,6 +241,8 @@ OPTIONS = {"blocks": 30, "block_size": 4, "slots": 3, "budget": 30}
 @pytest.fixture
 def kernels(monkeypatch):
     """Take the path of the GPU, in Triton's interpreter: few_rows, the paged attention and the choice of tokens."""
+    if not this_machine().interpreted:
+        pytest.skip("the models are on the CPU")
     monkeypatch.setattr(paged_attention, "uses_kernels", lambda cache: True)
 
 

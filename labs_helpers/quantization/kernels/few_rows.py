@@ -12,7 +12,6 @@ from labs_helpers.attention.configs import family
 from labs_helpers.attention.kernels.decode import choose_splits
 from labs_helpers.attention.kernels.hopper_launch import multiprocessors
 from labs_helpers.compile.counters import counters
-from labs_helpers.compile.dependent_launch import can_depend, dependent_options
 from labs_helpers.compile.prepared_launch import TensorLaunch
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.kernels import MOST_ROWS
@@ -38,7 +37,6 @@ class FewRowsConfig:
     num_stages: int
     programs: int
     LEAST_M: int = 8
-    PREFETCH: int = 0
 
 
 _INTERPRETED = FewRowsConfig(16, 2, 32, 4, 1, 1)
@@ -70,23 +68,28 @@ def stored(weight: Weight) -> _Stored:
     raise TypeError(f"a weight is {type(weight).__name__}; int4 weights are read as PairedInt4Weight.of(weight)")
 
 
-def few_rows_config(M: int, N: int, column_bytes: float, architecture: str | None, sms: int) -> FewRowsConfig:
-    """Return the configuration for M rows and N outputs. column_bytes: what each output reads per column of x, 0.5 for
-    int4 up to 4 for SwiGLU's two bfloat16 weights. architecture None: the interpreter. Measured on an H200."""
+def few_rows_config(
+    M: int, N: int, item_bytes: float, swiglu: bool, architecture: str | None, sms: int
+) -> FewRowsConfig:
+    """Return the configuration for M rows and N outputs. item_bytes: what a weight takes in memory for each of its
+    numbers, 0.5 for int4. architecture None: the interpreter. Measured on an H200."""
     if architecture is None:
         return _INTERPRETED
-    known, dense = family(architecture), column_bytes >= 2
-    small = known in ("sm_75", "gfx942")
+    known, column_bytes = family(architecture), item_bytes * (2 if swiglu else 1)
+    small, dense = known in ("sm_75", "gfx942"), column_bytes >= 2
     wide_k, least = 128 if known == "sm_90" else 64, 16 if known == "sm_75" else 8
     if M > SLICED or M > SLICED // 2 and dense and N >= 60 * sms:
         stages = 2 if small or column_bytes > 4 else 5 if column_bytes == 2 and N <= 64 * sms else 3
         return FewRowsConfig(32 if small else 64, 1, wide_k, 4, stages, 1 if dense else 2, least)
-    if N <= 16 * sms and not small:  # at most one program per SM, which has to keep enough loads in flight alone
-        return FewRowsConfig(16, 4, 64 if column_bytes <= 0.5 else 128, 4, 4 if column_bytes <= 0.5 else 5, 1, least)
+    if M <= SLICED // 2 and N <= 16 * sms and not swiglu and not small:
+        # At most one program per SM, which alone has to keep enough loads in flight.
+        return FewRowsConfig(16, 4, 64, 4, 4, 1) if item_bytes < 1 else FewRowsConfig(16, 4, wide_k, 4, 5, 1)
     # Enough warps for an SM's loads: two per tile of 32 outputs where there are many tiles, otherwise more warps per
     # tile, and then smaller tiles.
     block_n, warps = (32, 2) if N >= 96 * sms else (32, 4) if N >= 48 * column_bytes * sms else (16, 4)
-    block_k = 32 if small else 64 if dense and (column_bytes > 2 or block_n * warps == 64) else wide_k
+    block_k = 32 if small else 64 if item_bytes >= 2 and (swiglu or block_n * warps == 64) else wide_k
+    if M <= SLICED // 2 and item_bytes < 1 and swiglu:
+        block_n, warps, block_k = 32, 2, min(block_k, 64)
     return FewRowsConfig(block_n, warps, block_k, warps, 2 if small else 3, 1, least)
 
 
@@ -149,10 +152,9 @@ class FewRowsLaunch:
         device: torch.device, norm: bool, residual: bool, swiglu: bool, config: FewRowsConfig | None,
         parts: int | None,
     ) -> None:  # fmt: skip
-        column_bytes = row * stored_as.itemsize / K * (2 if swiglu else 1)
         architecture = None if device.type == "cpu" else this_machine().architecture
         sms = 1 if architecture is None else multiprocessors(device.index)
-        config = config or few_rows_config(M, N, column_bytes, architecture, sms)
+        config = config or few_rows_config(M, N, row * stored_as.itemsize / K, swiglu, architecture, sms)
         block_k = min(group or config.BLOCK_K, config.BLOCK_K)
         tiles, blocks = -(-N // config.BLOCK_N), -(-row // (config.SLICES * block_k))
         if parts is None:
@@ -162,16 +164,13 @@ class FewRowsLaunch:
         block_m = max(config.LEAST_M, 1 << (M - 1).bit_length())
         each = (2 if swiglu else 1) * config.BLOCK_N * block_m
         self.workspace = self.parts * tiles * each if self.parts > 1 else 0
-        dependent = architecture is not None and can_depend()
         even = row % (config.SLICES * block_k) == 0 and K == row * (2 if format == INT4 else 1)  # no odd last group
         constants = {
             "FORMAT": format, "GROUP": group, "NORM": norm, "RESIDUAL": residual, "SWIGLU": swiglu,
             "ROWS": 1 << (M - 1).bit_length(), "BLOCK_M": block_m, "BLOCK_N": config.BLOCK_N, "SLICES": config.SLICES,
             "BLOCK_K": block_k, "SPLIT": self.parts > 1, "EVEN": even, "PTX": has_ptx(architecture),
-            "DEPENDENT": dependent, "PREFETCH": config.PREFETCH if dependent else 0,
         }  # fmt: skip
         options = {"num_warps": config.num_warps, "num_stages": config.num_stages}
-        options |= dependent_options(dependent)
         self.numbers, self.constants, self.options = (M, N, K, row, blocks, self.parts), constants, options
         self.launches: dict[float, TensorLaunch] = {}
 

@@ -66,17 +66,6 @@ def sums_of_squares(x_ptr, M, K, ROWS: tl.constexpr, BLOCK_M: tl.constexpr):
 
 
 @triton.jit
-def fetch_ahead(w_ptr, n, row, first, PREFETCH: tl.constexpr):
-    """Ask for PREFETCH bytes of each row n of w, from its column `first` on, to be brought to the L2 cache."""
-    item: tl.constexpr = w_ptr.dtype.element_ty.primitive_bitwidth // 8
-    k = first + tl.arange(0, PREFETCH // 128) * (128 // item)
-    place = w_ptr + n[:, None] * row + tl.minimum(k, row - 1)[None, :]
-    tl.inline_asm_elementwise(
-        "prefetch.global.L2 [$1]; mov.u32 $0, 0;", "=r,l", [place.to(tl.int64)], dtype=tl.int32, is_pure=False, pack=1
-    )
-
-
-@triton.jit
 def add_int4(acc, numbers, x, word, SLICES: tl.constexpr):
     """Return acc + scale · (code − zero) · x for one group: the differences are exact, and scales stay outside.
 
@@ -132,24 +121,17 @@ def few_rows_kernel(
     M, N, K, row, blocks, parts, eps,
     FORMAT: tl.constexpr, GROUP: tl.constexpr, NORM: tl.constexpr, RESIDUAL: tl.constexpr, SWIGLU: tl.constexpr,
     ROWS: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICES: tl.constexpr, BLOCK_K: tl.constexpr,
-    SPLIT: tl.constexpr, EVEN: tl.constexpr, PTX: tl.constexpr, DEPENDENT: tl.constexpr, PREFETCH: tl.constexpr,
+    SPLIT: tl.constexpr, EVEN: tl.constexpr, PTX: tl.constexpr,
 ):  # fmt: skip
     """Program parts · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads
     SLICES · BLOCK_K columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles per tile; count:
-    one number per tile, 0 before and after a launch. EVEN: blocks end with K. PTX: the GPU is
+    one number per tile, 0 before and after a launch. ROWS ≥ M. EVEN: blocks end with K. PTX: the GPU is
     NVIDIA's."""
     tile, part = tl.program_id(0) // parts, tl.program_id(0) % parts
     n, m = tile * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_M)
     acc = tl.zeros((BLOCK_N, BLOCK_M) if SLICES == 1 else (SLICES, BLOCK_N, BLOCK_M), tl.float32)
     acc_up = acc
     inner_n = n % N  # rows beyond the last are computed again, and not stored
-    start, stop = blocks * part // parts, blocks * (part + 1) // parts
-    if DEPENDENT:  # weights do not depend on the previous kernel: while it ends, memory has something to do
-        if PREFETCH:
-            fetch_ahead(w_ptr, inner_n, row, start * SLICES * BLOCK_K, PREFETCH)
-            if SWIGLU:
-                fetch_ahead(up_ptr, inner_n, row, start * SLICES * BLOCK_K, PREFETCH)
-        tl.extra.cuda.gdc_wait()
     # What the end needs is loaded first, and arrives during the loop, but for the rows of x, whose registers the loop
     # needs. Every program computes their sums of squares: inside the loop they would cross the threads in every step.
     scale, up_scale, residual = 1.0, 1.0, 0.0
@@ -160,7 +142,7 @@ def few_rows_kernel(
     if RESIDUAL:
         place = residual_ptr + m[None, :] * N + inner_n[:, None]
         residual = tl.load(place, mask=m[None, :] < M, other=0.0).to(tl.float32)
-    for block in range(start, stop):
+    for block in range(blocks * part // parts, blocks * (part + 1) // parts):
         slices = block
         if SLICES > 1:
             slices = block * SLICES + tl.arange(0, SLICES)[:, None]
@@ -177,8 +159,6 @@ def few_rows_kernel(
         if SWIGLU:
             acc_up = add_block(acc_up, x, x_high, up_ptr, up_scale_ptr, inner_n, slices, N, row,
                                FORMAT, GROUP, SLICES, BLOCK_K, EVEN, PTX)  # fmt: skip
-    if DEPENDENT:
-        tl.extra.cuda.gdc_launch_dependents()
     if SLICES > 1:
         acc, acc_up = tl.sum(acc, axis=0), tl.sum(acc_up, axis=0)
     if not SPLIT:

@@ -26,12 +26,13 @@ def choose_kernel(
     row = tl.program_id(0).to(tl.int64)
     v = tl.arange(0, BLOCK_V)
     exists = v < V
-    logits = tl.load(logits_ptr + row * stride_logits + v, mask=exists, other=float("-inf")).to(tl.float32)
+    stored = tl.load(logits_ptr + row * stride_logits + v, mask=exists, other=float("-inf"))
+    logits = stored.to(tl.float32)
     temperature = tl.load(temperature_ptr + row)
     if temperature == 0.0:
         token = tl.argmax(logits, 0)
     else:
-        keys = ordered(logits)
+        keys = ordered(stored)
         top_k, top_p = tl.load(top_k_ptr + row), tl.load(top_p_ptr + row)
         if (top_k > 0) & (top_k < V):
             exists = exists & (keys >= kth_largest(keys, top_k))

@@ -31,14 +31,15 @@ def sample_kernel(
         tl.extra.cuda.gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     v = tl.arange(0, BLOCK_V)
-    logits = tl.load(logits_ptr + row * stride_logits + v, mask=v < V, other=float("-inf")).to(tl.float32)
+    stored = tl.load(logits_ptr + row * stride_logits + v, mask=v < V, other=float("-inf"))
+    logits = stored.to(tl.float32)
     place = tl.load(lengths_ptr + row) + 1
     if GREEDY:
         token = tl.argmax(logits, 0)
     else:
         exists = v < V
         if LIMITED:
-            exists = exists & (ordered(logits) >= kth_largest(ordered(logits), top_k))
+            exists = exists & (ordered(stored) >= kth_largest(ordered(stored), top_k))
         scaled = (logits - tl.max(logits, 0)) * (inverse_temperature * 1.4426950408889634)  # log2(e)
         p = tl.where(exists, tl.exp2(scaled), 0.0)
         # The number depends on the seed, the row and the position alone, and so neither on the batch nor on the graph.
@@ -63,9 +64,14 @@ def inverse(p, u, v):
 
 @triton.jit
 def ordered(x):
-    """Return int32 keys in the order of the float32 numbers x: negative ones have their other 31 bits flipped."""
-    bits = x.to(tl.int32, bitcast=True)
-    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    """Return int32 keys in the order of the floats x: negative ones have all bits but the sign flipped. Those of 16-bit
+    floats take 16 bits, so that a bisection ends after half the rounds."""
+    if x.dtype.primitive_bitwidth == 16:
+        bits = x.to(tl.int16, bitcast=True).to(tl.int32)
+        return bits ^ ((bits >> 31) & 0x7FFF)
+    else:
+        bits = x.to(tl.int32, bitcast=True)
+        return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
 
 @triton.jit
