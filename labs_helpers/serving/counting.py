@@ -30,11 +30,13 @@ def workload(
 @dataclass(frozen=True)
 class Counts:
     """passes: of all kinds; decoding: those that decode. rows: that the decoding passes compute, padding included.
-    waste: the share of the positions in requests' blocks that holds nothing, on average over the passes."""
+    positions: of the cache, that they attend to. waste: the share of the positions in requests' blocks that holds
+    nothing, on average over the passes."""
 
     passes: int
     decoding: int
     rows: int
+    positions: int
     waste: float
     preemptions: int
 
@@ -44,9 +46,10 @@ def count(work: list[Lengths], blocks: Blocks, slots: int, budget: int, static: 
     scheduler = Scheduler(blocks, slots, budget, static)
     for number, (prompt, output) in enumerate(work):
         scheduler.add(Request(number, prompt, SamplingParameters(max_tokens=output), [0] * prompt))
-    passes = decoding = rows = preemptions = held = filled = 0
+    passes = decoding = rows = positions = preemptions = held = filled = 0
     while plan := scheduler.schedule():
         passes, decoding, rows = passes + 1, decoding + bool(plan.decodes), rows + plan.width
+        positions += sum(request.computed for request in plan.decodes)
         preemptions += len(plan.preempted)
         held += sum(len(request.table.blocks) for request in scheduler.running.values()) * blocks.size
         filled += sum(request.computed for request in scheduler.running.values())
@@ -54,4 +57,4 @@ def count(work: list[Lengths], blocks: Blocks, slots: int, budget: int, static: 
             request.tokens.append(0)
             if request.remaining == 0:
                 request.finished = FinishReason.LENGTH
-    return Counts(passes, decoding, rows, 1 - filled / held, preemptions)
+    return Counts(passes, decoding, rows, positions, 1 - filled / held, preemptions)

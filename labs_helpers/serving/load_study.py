@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> None:
     on_gpu = this_machine().device == "cuda"
     parser = STUDY.parser(__doc__, limit=1800)
     add_options(parser, *((256, (100, 1000), (16, 1024)) if on_gpu else (16,)))
-    rates = [8.0, 12.0, 16.0, 24.0, 32.0, 48.0] if on_gpu else [1.0, 4.0]
+    rates = [12.0, 20.0, 28.0, 36.0, 44.0, 52.0] if on_gpu else [1.0, 4.0]
     told = "requests per second; 0: all at the beginning; default: %(default)s"
     parser.add_argument("--rates", type=per_second, nargs="+", default=rates, metavar="R", help=told)
     parser.add_argument("--policies", nargs="+", choices=[IN_FLIGHT, STATIC], default=[IN_FLIGHT, STATIC])

@@ -65,8 +65,8 @@ def steps(model: Transformer, batch: int, used: int, rounds: int, each: int = 40
     wait(device)
     with collected_between():
         samples = [1e3 * clock(lambda: [engine.step() for _ in range(each)], device)[1] / each for _ in range(rounds)]
-    position = engine.cache.nbytes // (engine.blocks.count + 1) // BLOCK_SIZE
-    about = {"batch": batch, "used": used, "weight_bytes": weight_bytes(model), "cache_bytes": batch * used * position}
+    cache_bytes = batch * used * position_bytes(engine)
+    about = {"batch": batch, "used": used, "weight_bytes": weight_bytes(model), "cache_bytes": cache_bytes}
     return [about | {"kind": "step", "sampling": str(HOW)} | Timing.of(samples).record("step")]
 
 
@@ -121,7 +121,8 @@ def attentions(
 def batching(
     model: Transformer, work: list[Lengths], slots: int, budget: int, blocks: int, rounds: int
 ) -> list[Record]:
-    """Return the seconds that a workload takes with in-flight and with static batching, and the counted passes."""
+    """Return the seconds that a workload takes with in-flight and with static batching, and two predictions of their
+    ratio: that of the counted passes, and that of the bytes of weights and cache that these read."""
     device, vocabulary = model.norm.weight.device, model.config.vocabulary
     generator = torch.Generator().manual_seed(0)
     prompts = [torch.randint(vocabulary, (prompt,), generator=generator).tolist() for prompt, _ in work]
@@ -150,9 +151,12 @@ def batching(
         timing = Timing.of([1e3 * sample for sample in samples[name]])
         tokens = {"requests": len(work), "slots": slots, "budget": budget, "output_tokens": sum(o for _, o in work)}
         found.append({"kind": "batching", "name": name, **tokens, **dataclasses.asdict(counts), **timing.record("all")})
+    weights, position = weight_bytes(model), position_bytes(engine)
+    read = [record["passes"] * weights + record["positions"] * position for record in found]
     in_flight, static = found
     for record in found:
         record["predicted_ratio"] = static["passes"] / in_flight["passes"]
+        record["predicted_by_bytes"] = read[1] / read[0]
         record["ratio"] = static["all_ms"] / in_flight["all_ms"]
     return found
 
@@ -198,6 +202,11 @@ def speculation(
         samples = [1e3 * clock(lambda: [engine.step() for _ in range(each)], device)[1] / each for _ in range(rounds)]
     about = {"kind": "speculation", "batch": batch, "used": used, "name": f"{proposals} proposals"}
     return [about | {"accepted": engine.accepted / engine.proposed} | Timing.of(samples).record("step")]
+
+
+def position_bytes(engine: Engine) -> int:
+    """Return the bytes of one position of the cache."""
+    return engine.cache.nbytes // (engine.blocks.count + 1) // engine.blocks.size
 
 
 def drain(engine: Engine) -> None:

@@ -28,7 +28,8 @@ Weight = Tensor | Int8Weight | Fp8Weight | PairedInt4Weight
 class FewRowsConfig:
     """BLOCK_N outputs per program; SLICES of BLOCK_K columns of the stored weight per step (int4: at most its
     group), one per warp, or a single one that the warps share by rows; num_warps and num_stages as in Triton; the
-    number of programs that one SM is to run at a time; and the least rows of x per tile, 16 for Triton 3.2."""
+    number of programs that one SM is to run at a time; and the least rows of x per tile, 16 for Triton 3.2 and
+    for AMD's matrix instructions."""
 
     BLOCK_N: int
     SLICES: int
@@ -77,7 +78,7 @@ def few_rows_config(
         return _INTERPRETED
     known, column_bytes = family(architecture), item_bytes * (2 if swiglu else 1)
     small, dense = known in ("sm_75", "gfx942"), column_bytes >= 2
-    wide_k, least = 128 if known == "sm_90" else 64, 16 if known == "sm_75" else 8
+    wide_k, least = 128 if known == "sm_90" else 64, 16 if small else 8
     if M > SLICED or M > SLICED // 2 and dense and N >= 60 * sms:
         stages = 2 if small or column_bytes > 4 else 5 if column_bytes == 2 and N <= 64 * sms else 3
         return FewRowsConfig(32 if small else 64, 1, wide_k, 4, stages, 1 if dense else 2, least)
@@ -89,7 +90,7 @@ def few_rows_config(
     block_n, warps = (32, 2) if N >= 96 * sms else (32, 4) if N >= 48 * column_bytes * sms else (16, 4)
     block_k = 32 if small else 64 if item_bytes >= 2 and (swiglu or block_n * warps == 64) else wide_k
     if M <= SLICED // 2 and item_bytes < 1 and swiglu:
-        block_n, warps, block_k = 32, 2, min(block_k, 64)
+        block_n, warps, block_k = 32, 2, 32 if small else 64
     return FewRowsConfig(block_n, warps, block_k, warps, 2 if small else 3, 1, least)
 
 
