@@ -140,8 +140,9 @@ class Engine:
         while rows and self.passes.graph:
             self.passes.step(rows)
             rows //= 2
-        for rows in range(STEP, min(padded(self.scheduler.budget), MOST) + 1, STEP) if layers else ():
-            layers.prepare(rows)
+        if layers:
+            for rows in range(STEP, min(padded(self.scheduler.budget), MOST) + 1, STEP):
+                layers.prepare(rows)
 
     def _launch(self, plan: Plan) -> Callable[[], list[Report]]:
         """Queue a pass, and return a function that waits for its tokens."""

@@ -34,19 +34,8 @@ PARTS = ("step", "attention", "agreement", "speculation", "batching")
 def table(rows: pandas.DataFrame) -> pandas.DataFrame:
     """Return the times of all kinds: ms per step, layer or workload, and what they compare with."""
     times = rows.reindex(columns=["step_ms", "layer_ms", "all_ms"]).bfill(axis=1).iloc[:, 0]
-    columns = [
-        "kind",
-        "weights",
-        "name",
-        "batch",
-        "used",
-        "passes",
-        "waste",
-        "ratio",
-        "predicted_ratio",
-        "predicted_by_bytes",
-    ]
-    columns += ["equal", "near_ties", "wrong", "accepted"]
+    columns = ["kind", "weights", "name", "batch", "used", "passes", "waste", "ratio", "predicted_ratio"]
+    columns += ["predicted_by_bytes", "equal", "near_ties", "wrong", "accepted"]
     shown = rows[[name for name in columns if name in rows]].assign(ms=times)
     if "weight_bytes" in rows:
         shown["GB/s"] = (rows["weight_bytes"] + rows["cache_bytes"]) / rows["step_ms"] / 1e6
