@@ -30,7 +30,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Annotation
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, LogFormatter
 
 from labs_helpers.draw.labels import label_lines, label_points
 from labs_helpers.draw.roles import COLORS, INK, MARKERS, PAPER, RULE, Role, color, pale
@@ -284,6 +284,19 @@ def _title(ax: Axes) -> str:
 def set_unit(axis: Axis, unit: str) -> None:
     """Label an axis's ticks in a unit with SI prefixes: set_unit(ax.yaxis, 'B/s') gives '4 TB/s'."""
     axis.set_major_formatter(EngFormatter(unit))
+    if axis.get_scale() == "log":
+        axis.set_minor_formatter(_MinorUnits(unit))
+
+
+class _MinorUnits(LogFormatter):
+    """Labels the minor ticks that Matplotlib would label, those of a short logarithmic axis, in the unit."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__(minor_thresholds=(1, 0.4))
+        self._in_unit = EngFormatter(unit)
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return self._in_unit(x) if super().__call__(x, pos) else ""
 
 
 def predicted(prediction: Any) -> float | None:

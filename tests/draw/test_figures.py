@@ -204,6 +204,19 @@ def test_ticks_carry_their_unit():
     assert "4 TB/s" in [tick.get_text() for tick in ax.get_yticklabels()]
 
 
+def test_a_short_logarithmic_axis_carries_its_unit_too():
+    fig, ax = figures.new()
+    ax.plot([0, 1], [1.1e-3, 4.5e-3])
+    ax.set_yscale("log")
+    figures.set_unit(ax.yaxis, "s")
+    fig.draw_without_rendering()
+    assert [text.get_text() for text in ax.get_yticklabels(minor=True) if text.get_text()][:3] == [
+        "2 ms",
+        "3 ms",
+        "4 ms",
+    ]
+
+
 def test_names_at_the_ends_of_curves_do_not_overlap_and_stay_in_the_figure():
     fig, ax = curves(6)
     ax.plot([1, 8], [2, float("nan")], label="ends early")

@@ -12,6 +12,7 @@ from labs_helpers.measure.machine import this_machine
 from labs_helpers.quantization.model import SCHEMES, quantize
 from labs_helpers.serving import layer_graphs, paged_attention, passes
 from labs_helpers.serving.engine import Engine, QueueFull
+from labs_helpers.serving.layer_graphs import LayerGraphs
 from labs_helpers.serving.request import FinishReason, SamplingParameters
 from labs_helpers.transformer.model import Transformer
 from tests.planted import planted
@@ -317,6 +318,7 @@ def test_graphs_generate_the_same_tokens_on_a_gpu(sizes):
     found = []
     for graph in (False, True):
         engine = Engine(model, slots=4, blocks=40, block_size=4, budget=16, graph=graph)
+        engine.passes.layers = LayerGraphs(engine.passes.chunked, engine.cache, kernels=True, graph=graph)
         for seed, size in enumerate(sizes):
             engine.add(ORIGIN[:size], SamplingParameters(10, temperature=seed % 2, top_k=5, top_p=0.9, seed=seed))
         found.append(tokens_of(finished(engine)))
