@@ -210,11 +210,8 @@ def test_a_short_logarithmic_axis_carries_its_unit_too():
     ax.set_yscale("log")
     figures.set_unit(ax.yaxis, "s")
     fig.draw_without_rendering()
-    assert [text.get_text() for text in ax.get_yticklabels(minor=True) if text.get_text()][:3] == [
-        "2 ms",
-        "3 ms",
-        "4 ms",
-    ]
+    texts = [tick.get_text() for tick in ax.get_yticklabels(minor=True)]
+    assert [text for text in texts if text][:3] == ["2 ms", "3 ms", "4 ms"]
 
 
 def test_names_at_the_ends_of_curves_do_not_overlap_and_stay_in_the_figure():
