@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.bias import causal_lower_right
 
 from labs_helpers.transformer.model import rotate
-
-# cuDNN's attention, which PyTorch prefers on new GPUs, makes a plan for every new length, and chunks have any length.
-BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 @dataclass(frozen=True)
@@ -37,11 +34,12 @@ class ChunkAttention:
     def __init__(
         self, spans: Sequence[Span], size: int, device: torch.device, kernels: bool = False, pad: int = 0
     ) -> None:
-        places = [(at, span.blocks[at // size]) for span in spans for at in range(span.start, span.stop)]
-        places += [(0, 0)] * pad
-        numbers = [at for at, _ in places] + [block for _, block in places]
-        numbers += [block for span in spans for block in span.blocks]
-        sizes = [len(places), len(places), *(len(span.blocks) for span in spans)]
+        tables = [np.array(span.blocks) for span in spans]
+        at = [np.arange(span.start, span.stop) for span in spans]
+        held = [table[positions // size] for table, positions in zip(tables, at, strict=True)]
+        padding = np.zeros(pad, np.int64)
+        numbers, rows = np.concatenate([*at, padding, *held, padding, *tables]), sum(map(len, at)) + pad
+        sizes = [rows, rows, *map(len, tables)]
         self.positions, self.block, *self.tables = upload(numbers, torch.int64, device).split(sizes)
         self.spans, self.kernels = spans, kernels
 
@@ -58,15 +56,14 @@ class ChunkAttention:
         Hkv, D = k.shape[1], k.shape[3]
         new = qkv.view(len(qkv), -1, D).transpose(0, 1)
         heads, first = len(new) - 2 * Hkv, 0
-        with sdpa_kernel(BACKENDS):
-            for span, table in zip(self.spans, self.tables, strict=True):
-                rows = slice(first, first + span.stop - span.start)
-                first = rows.stop
-                if span.start == 0:
-                    keys, values = new[heads : heads + Hkv, rows], new[heads + Hkv :, rows]
-                else:
-                    keys, values = (cache[table].transpose(0, 1).flatten(1, 2)[:, : span.stop] for cache in (k, v))
-                o[rows].view(-1, heads, D).copy_(causal(new[:heads, rows], keys, values).transpose(0, 1))
+        for span, table in zip(self.spans, self.tables, strict=True):
+            rows = slice(first, first + span.stop - span.start)
+            first = rows.stop
+            if span.start == 0:
+                keys, values = new[heads : heads + Hkv, rows], new[heads + Hkv :, rows]
+            else:
+                keys, values = (cache[table].transpose(0, 1).flatten(1, 2)[:, : span.stop] for cache in (k, v))
+            o[rows].view(-1, heads, D).copy_(causal(new[:heads, rows], keys, values).transpose(0, 1))
 
 
 def rotate_and_store(
@@ -98,7 +95,7 @@ def causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return o[0]
 
 
-def upload(numbers: Sequence[int] | Sequence[float], dtype: torch.dtype, device: torch.device) -> Tensor:
+def upload(numbers: Sequence[int] | Sequence[float] | np.ndarray, dtype: torch.dtype, device: torch.device) -> Tensor:
     """Return the numbers as a tensor on the device, without waiting for the GPU's queue, as pageable memory would."""
     tensor = torch.tensor(numbers, dtype=dtype)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

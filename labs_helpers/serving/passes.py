@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from labs_helpers.serving import paged_attention
 from labs_helpers.serving.chunks import ChunkAttention, Span, upload
@@ -23,6 +24,8 @@ from labs_helpers.transformer.decode_step import RowsForward
 from labs_helpers.transformer.decoding import captured
 from labs_helpers.transformer.model import Transformer
 
+# cuDNN's attention, which PyTorch prefers on new GPUs, makes a plan for every new length, and chunks have any length.
+BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 FEW = 64  # rows of a decoding step up to which `few_rows` computes its products
 
 
@@ -92,9 +95,10 @@ class Passes:
         pad = padded(len(tokens)) - len(tokens) if self.layers else 0
         attend = ChunkAttention(spans, size, self.device, self.kernels, pad)
         at = upload(tokens + [0] * pad, torch.int64, self.device)
-        if self.layers and len(at) <= MOST:
-            return self.layers.features(at, attend)
-        return self.chunked.features(at, attend.positions, cache.k, cache.v, attend)
+        with sdpa_kernel(BACKENDS):
+            if self.layers and len(at) <= MOST:
+                return self.layers.features(at, attend)
+            return self.chunked.features(at, attend.positions, cache.k, cache.v, attend)
 
     def logits(self, tokens: Tensor, at: Tensor, table: Tensor, together: bool = False) -> Tensor:
         """Return the logits, (rows, V), after the tokens, (rows,), at the positions `at`, (rows,), int32, of sequences
