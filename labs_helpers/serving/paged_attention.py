@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from labs_helpers.measure.machine import this_machine
+from labs_helpers.serving.chunks import rotate_and_store
 from labs_helpers.serving.paged_cache import PagedCache
 from labs_helpers.transformer.decode_operations import Attend
 from labs_helpers.transformer.decode_plain import attend_plain
-from labs_helpers.transformer.model import rotate
 
 
 def attend_paged(qkv: Tensor, cos: Tensor, sin: Tensor, lengths: Tensor, k: Tensor, v: Tensor, table: Tensor) -> Tensor:
@@ -28,16 +28,6 @@ def attend_paged(qkv: Tensor, cos: Tensor, sin: Tensor, lengths: Tensor, k: Tens
     for cache, copied in zip((k, v), whole, strict=True):
         cache[block, :, offset] = copied[sequence, :, at]
     return o
-
-
-def append(qkv: Tensor, cos: Tensor, sin: Tensor, lengths: Tensor, k: Tensor, v: Tensor, table: Tensor) -> None:
-    """Store the rotated k and the v of every row in its block; arguments as in `attend_paged`."""
-    Hkv, size, D = k.shape[1:]
-    at, row = lengths.long(), torch.arange(len(table), device=table.device)
-    new_k, new_v = qkv.view(len(table), -1, D)[:, -2 * Hkv :].split(Hkv, 1)
-    block, offset = table[row, at // size], at % size
-    k[block, :, offset] = rotate(new_k, cos[at][:, None], sin[at][:, None])
-    v[block, :, offset] = new_v
 
 
 def uses_kernels(cache: PagedCache) -> bool:
@@ -59,7 +49,9 @@ def paged_attention(cache: PagedCache, table: Tensor, heads: int, together: bool
 
     def of_these_rows(qkv: Tensor, cos: Tensor, sin: Tensor, lengths: Tensor, k: Tensor, v: Tensor) -> Tensor:
         if together:
-            append(qkv, cos, sin, lengths, k, v, table)
+            at = lengths.long()
+            block = table.gather(1, at[:, None] // cache.size).long()[:, 0]
+            rotate_and_store(qkv.clone(), cos, sin, at, block, k, v, uses_kernels(cache))
         return attend(qkv, cos, sin, lengths, k, v, table)
 
     return of_these_rows
