@@ -11,13 +11,17 @@ began last.
 from __future__ import annotations
 
 import argparse
+import atexit
 import runpy
 import sys
 import traceback
 from pathlib import Path
 
 from labs_helpers.launch import program
+from labs_helpers.launch.leave import leave
 from labs_helpers.launch.program import HOUR, Parser
+
+_ended_well: list[bool] = []  # of this process, if it is the program
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     sys.argv[:] = [given.program, *given.rest]
     sys.path[0] = str(Path(given.program).resolve().parent)
+    atexit.register(lambda: leave() if _ended_well else None)  # it runs last, after the program's own handlers
     with Attached(given.after, given.steps, given.quiet):
         try:
             # The program's variables stay alive until the end, as a script's do: DistributedDataParallel's destructor
@@ -51,3 +56,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     program.run(main)
+    _ended_well.append(True)
