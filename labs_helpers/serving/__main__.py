@@ -40,8 +40,8 @@ def main(arguments: list[str] | None = None) -> None:
         "--slots", type=count, default=32, help="requests that generate at a time; default: %(default)s"
     )
     parser.add_argument("--requests", type=count, default=512, help="that may be open; default: %(default)s")
-    parser.add_argument("--grace", type=program.seconds, default=GRACE_S, metavar="S",
-                        help="seconds for open requests after Ctrl-C; a second one skips them; default: %(default)g")  # fmt: skip
+    told = "seconds for open requests after Ctrl-C; a second one skips them; default: %(default)g"
+    parser.add_argument("--grace", type=program.seconds, default=GRACE_S, metavar="S", help=told)
     given = parser.parse_args(arguments)
     with bind(given.host, given.port) as bound:  # a port that is taken is said before the model is loaded
         prepare_triton()  # before the engine imports it

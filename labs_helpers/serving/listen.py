@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -31,7 +31,9 @@ class _Server(uvicorn.Server):
     """A uvicorn server of one `Completions`. ready: set once it accepts connections, or has failed. say: told how long
     the open requests may take, when the shutdown begins."""
 
-    def __init__(self, completions: Completions, grace_s: float, say: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(
+        self, completions: Completions, grace_s: float, say: Callable[[str], None] = lambda text: None
+    ) -> None:
         options: dict[str, Any] = {"log_config": None, "log_level": "warning", "access_log": False}
         # A client's header must not change its address, which `_disconnect` looks for.
         options |= {"http": Connection, "ws": "none", "lifespan": "on", "proxy_headers": False}
@@ -59,7 +61,8 @@ class _Server(uvicorn.Server):
 
     async def _end_requests(self) -> None:
         if count := self.completions.open_requests:
-            self._say(f"Open requests: {count}. They may take {self._grace_s:g} s more; Ctrl-C ends them now.")
+            with suppress(OSError):  # nobody may read what this process prints
+                self._say(f"Open requests: {count}. They may take {self._grace_s:g} s more; Ctrl-C ends them now.")
         until = time.monotonic() + self._grace_s
         while not self._in_a_hurry and (left := until - time.monotonic()) > 0:
             await asyncio.sleep(min(left, POLL_S))

@@ -36,6 +36,7 @@ PRINTED = (
     "percentile. tokens_per_s: of all answers together. The exit status is 1 if no request was answered."
 )
 
+
 def arrivals(work: Sequence[Lengths], rate: float, seed: int = 0, vocabulary: int = 256) -> list[Arrival]:
     """Return requests with these lengths and random prompts, which arrive as a Poisson process.
 
