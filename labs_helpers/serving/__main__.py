@@ -29,8 +29,10 @@ def port(text: str) -> int:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = program.Parser(description=(__doc__ or "").split("\n")[0], limit=DAY)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on; default: %(default)s")
+    first = (__doc__ or "").split("\n")[0]
+    parser = program.Parser(prog="python -m labs_helpers.serving", description=first, limit=DAY)
+    told = "address to listen on; with another one, everybody who reaches it can use the server; default: %(default)s"
+    parser.add_argument("--host", default="127.0.0.1", help=told)
     parser.add_argument("--port", type=port, default=8000, help="0 takes a free one; default: %(default)s")
     parser.add_argument("--size", default="bytes", choices=list(SIZES), help="of the model; default: %(default)s")
     parser.add_argument("--weights", default="bf16", choices=["bf16", *SCHEMES], help="default: %(default)s")
@@ -38,8 +40,8 @@ def main(arguments: list[str] | None = None) -> None:
         "--slots", type=count, default=32, help="requests that generate at a time; default: %(default)s"
     )
     parser.add_argument("--requests", type=count, default=512, help="that may be open; default: %(default)s")
-    parser.add_argument("--grace", type=program.seconds, default=GRACE_S, metavar="S",
-                        help="seconds for open requests after Ctrl-C; default: %(default)g")  # fmt: skip
+    told = "seconds for open requests after Ctrl-C; a second one skips them; default: %(default)g"
+    parser.add_argument("--grace", type=program.seconds, default=GRACE_S, metavar="S", help=told)
     given = parser.parse_args(arguments)
     with bind(given.host, given.port) as bound:  # a port that is taken is said before the model is loaded
         prepare_triton()  # before the engine imports it
@@ -53,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"""curl {url(bound)}/v1/completions -H 'Content-Type: application/json' \\
   -d '{{"model": "{given.size}", "prompt": "The ", "max_tokens": 100, "stream": true}}'""", flush=True)  # fmt: skip
         try:
-            serve(completions, bound, given.grace)
+            serve(completions, bound, given.grace, lambda text: print(text, flush=True))
         except KeyboardInterrupt:
             print("Stopped.")
 

@@ -7,10 +7,13 @@ error event for those that have not; and the end of the connections whose client
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -21,23 +24,34 @@ from labs_helpers.serving.server import Completions
 
 GRACE_S = 5.0
 LAST_WORDS_S = 1.0  # for the error events
+POLL_S = 0.1  # as uvicorn, which looks for signals in its own handler
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server of one `Completions`. ready: set once it accepts connections, or has failed."""
+    """A uvicorn server of one `Completions`. ready: set once it accepts connections, or has failed. say: told how long
+    the open requests may take, when the shutdown begins."""
 
-    def __init__(self, completions: Completions, grace_s: float) -> None:
+    def __init__(
+        self, completions: Completions, grace_s: float, say: Callable[[str], None] = lambda text: None
+    ) -> None:
         options: dict[str, Any] = {"log_config": None, "log_level": "warning", "access_log": False}
         # A client's header must not change its address, which `_disconnect` looks for.
         options |= {"http": Connection, "ws": "none", "lifespan": "on", "proxy_headers": False}
         super().__init__(uvicorn.Config(completions.app, **options))
         self.ready = threading.Event()
-        self.completions, self._grace_s = completions, grace_s
+        self.completions, self._grace_s, self._say, self._in_a_hurry = completions, grace_s, say, False
         completions.disconnect = self._disconnect
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.ready.set()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A second SIGINT ends the grace time. uvicorn's own way cancels all tasks, with a traceback for each."""
+        if self.should_exit and sig == signal.SIGINT:
+            self._in_a_hurry = True
+        else:
+            super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.completions.stopping = True
@@ -46,7 +60,12 @@ class _Server(uvicorn.Server):
         ending.cancel()
 
     async def _end_requests(self) -> None:
-        await asyncio.sleep(self._grace_s)
+        if count := self.completions.open_requests:
+            with suppress(OSError):  # nobody may read what this process prints
+                self._say(f"Open requests: {count}. They may take {self._grace_s:g} s more; Ctrl-C ends them now.")
+        until = time.monotonic() + self._grace_s
+        while not self._in_a_hurry and (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, POLL_S))
         self.completions.stop_streams()
         await asyncio.sleep(LAST_WORDS_S)
         for connection in list(self.server_state.connections):
@@ -77,9 +96,17 @@ def url(bound: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(completions: Completions, bound: socket.socket, grace_s: float = GRACE_S) -> None:
-    """Serve until SIGINT or SIGTERM, which act after the shutdown; a second SIGINT skips the grace time."""
-    _run(_Server(completions, grace_s), bound)
+def serve(
+    completions: Completions,
+    bound: socket.socket,
+    grace_s: float = GRACE_S,
+    say: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Serve until SIGINT or SIGTERM, which act after the shutdown; a second SIGINT skips the grace time.
+
+    say: gets a sentence when the shutdown begins and requests are open.
+    """
+    _run(_Server(completions, grace_s, say), bound)
 
 
 @contextmanager
@@ -104,5 +131,5 @@ def _run(server: _Server, bound: socket.socket) -> None:
         asyncio.run(server.serve([bound]))
     finally:
         server.ready.set()
-        server.completions.engine.stop()  # uvicorn skips its shutdown after a second signal
+        server.completions.engine.stop()  # uvicorn skips its shutdown if it could not start
         bound.close()

@@ -29,6 +29,13 @@ from labs_helpers.serving.load_clients import Arrival, Observed, over_http
 from labs_helpers.serving.request import SamplingParameters
 from labs_helpers.serving.status import QueueFull
 
+MOST_ERRORS = 3  # texts in a summary
+PRINTED = (
+    "Prints one line of JSON. errors: requests without a whole answer. first, gap, whole: ms from the moment a request "
+    "was due to its first output, from one output to the next, and to its last output; p50 and p95: median and 95th "
+    "percentile. tokens_per_s: of all answers together. The exit status is 1 if no request was answered."
+)
+
 
 def arrivals(work: Sequence[Lengths], rate: float, seed: int = 0, vocabulary: int = 256) -> list[Arrival]:
     """Return requests with these lengths and random prompts, which arrive as a Poisson process.
@@ -80,7 +87,8 @@ def summary(observed: Sequence[Observed]) -> dict[str, Any]:
     """
     fine = [each for each in observed if not each.error]
     errors = sorted({each.error for each in observed if each.error})
-    found: dict[str, Any] = {"errors": len(observed) - len(fine), "error": "; ".join(errors)}
+    shown = [*errors[:MOST_ERRORS], *([f"{more} other errors"] if (more := len(errors) - MOST_ERRORS) > 0 else [])]
+    found: dict[str, Any] = {"errors": len(observed) - len(fine), "error": "; ".join(shown)}
     if not fine:
         return found
     seconds = max(each.times[-1] for each in fine) - min(each.due for each in observed)
@@ -106,8 +114,6 @@ def add_options(
         told = f"fewest and most tokens of {name}; default: {default[0]} {default[1]}"
         parser.add_argument(f"--{name}", type=count, nargs=2, default=default, metavar=("LOW", "HIGH"), help=told)
     parser.add_argument("--seed", type=int, default=0, help="of lengths, prompts and arrivals; default: 0")
-    parser.add_argument("--model", default="bytes", help="name in the API; default: %(default)s")
-    parser.add_argument("--vocabulary", type=count, default=256, help="of the prompts' tokens; default: %(default)s")
 
 
 def lengths_of(given: argparse.Namespace, parser: program.Parser) -> list[Lengths]:
@@ -127,21 +133,25 @@ def per_second(text: str) -> float:
 
 def _address(text: str) -> str:
     try:
-        if (parts := urlsplit(text)).hostname and parts.port != 0:
+        if (parts := urlsplit(text)).hostname and parts.port != 0 and parts.scheme == "http":
             return text
     except ValueError:  # of the port
         pass
     raise argparse.ArgumentTypeError(f"{text} is no address such as http://127.0.0.1:8000")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = program.Parser(description=(__doc__ or "").split("\n")[0])
+def main(arguments: list[str] | None = None) -> int:
+    parser = program.Parser(description=(__doc__ or "").split("\n")[0], epilog=PRINTED)
     parser.add_argument("url", type=_address, help="such as http://127.0.0.1:8000")
     parser.add_argument("--rate", type=per_second, default=0.0, help="requests per second; default: all at once")
     add_options(parser)
+    parser.add_argument("--model", default="bytes", help="name in the API; default: %(default)s")
+    parser.add_argument("--vocabulary", type=count, default=256, help="of the prompts' tokens; default: %(default)s")
     given = parser.parse_args(arguments)
     work = arrivals(lengths_of(given, parser), given.rate, given.seed, given.vocabulary)
-    print(json.dumps(summary(over_http(given.url, given.model, work))))
+    found = summary(over_http(given.url, given.model, work))
+    print(json.dumps({name: round(value, 3) if isinstance(value, float) else value for name, value in found.items()}))
+    return int(found["errors"] == len(work))
 
 
 if __name__ == "__main__":

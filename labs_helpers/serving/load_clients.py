@@ -54,7 +54,8 @@ async def _send(url: str, model: str, arrival: Arrival, began: float) -> Observe
     try:
         reader, writer = await asyncio.open_connection(address.hostname, address.port or 80)
     except OSError as error:
-        observed.error = error.strerror or str(error)
+        refused = isinstance(error, ConnectionRefusedError)
+        observed.error = f"{url}: {'connection refused' if refused else error.strerror or error}"
         return observed
     try:
         text = json.dumps(body).encode()

@@ -21,11 +21,13 @@ from labs_helpers.launch.process import run
 from labs_helpers.measure.machine import prepare_triton, this_machine
 from labs_helpers.measure.options import count
 from labs_helpers.measure.study import Record, Study
+from labs_helpers.quantization.model import SCHEMES
 from labs_helpers.serving.engine_thread import INTERVAL_S
 from labs_helpers.serving.listen import running
 from labs_helpers.serving.load import add_options, arrivals, lengths_of, over_engine, per_second, summary
 from labs_helpers.serving.load_clients import Arrival
 from labs_helpers.serving.server import Completions
+from labs_helpers.transformer.config import SIZES
 
 if TYPE_CHECKING:
     import pandas
@@ -65,17 +67,20 @@ def main(arguments: list[str] | None = None) -> None:
     parser = STUDY.parser(__doc__, limit=1800)
     add_options(parser, *((256, (100, 1000), (16, 1024)) if on_gpu else (16,)))
     rates = [12.0, 20.0, 28.0, 36.0, 44.0, 52.0] if on_gpu else [1.0, 4.0]
-    told = "requests per second; 0: all at the beginning; default: %(default)s"
+    told = f"requests per second; 0: all at the beginning; default: {' '.join(f'{rate:g}' for rate in rates)}"
     parser.add_argument("--rates", type=per_second, nargs="+", default=rates, metavar="R", help=told)
-    parser.add_argument("--policies", nargs="+", choices=[IN_FLIGHT, STATIC], default=[IN_FLIGHT, STATIC])
-    parser.add_argument("--through", nargs="+", choices=["engine", "http"], default=["engine"])
+    parser.add_argument("--policies", nargs="+", choices=[IN_FLIGHT, STATIC], default=[IN_FLIGHT, STATIC],
+                        help="default: both")  # fmt: skip
+    parser.add_argument("--through", nargs="+", choices=["engine", "http"], default=["engine"],
+                        help="default: engine")  # fmt: skip
     parser.add_argument(
         "--slots", type=count, default=32, help="requests in the engine at a time; default: %(default)s"
     )
     told = "seconds from one output of a stream to the next, through HTTP; default: %(default)s"
     parser.add_argument("--interval", type=float, default=INTERVAL_S, metavar="S", help=told)
-    parser.add_argument("--size", default="1b" if on_gpu else "bytes", help="of the model; default: %(default)s")
-    parser.add_argument("--weights", default="bf16", help="or a quantization scheme; default: %(default)s")
+    size = "1b" if on_gpu else "bytes"
+    parser.add_argument("--size", default=size, choices=list(SIZES), help="of the model; default: %(default)s")
+    parser.add_argument("--weights", default="bf16", choices=["bf16", *SCHEMES], help="default: %(default)s")
     given = parser.parse_args(arguments)
     prepare_triton()  # before the engine imports it
     from labs_helpers.serving.build import build, warm_up
@@ -96,6 +101,8 @@ def main(arguments: list[str] | None = None) -> None:
                     measured |= through_http(engine, rate, about, vocabulary, given.interval)
                 else:
                     measured = through_engine(engine, arrivals(work, rate, given.seed, vocabulary))
+                if measured["errors"] == given.requests:
+                    parser.error(f"no request was answered: {measured['error']}")
                 record = {"study": STUDY.name, "kind": "load", "through": through, "policy": policy, "rate": rate}
                 found.append(record | about | measured)
                 print(policy, rate, through, f"{measured.get('tokens_per_s', 0):.0f} tokens per second", flush=True)

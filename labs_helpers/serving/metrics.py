@@ -57,7 +57,7 @@ class Metrics:
         add("requests_total", "counter", "Answered requests, by reason to finish or status", by_result)
         for name, value in (("prompt", self.prompt_tokens), ("generated", self.generated_tokens)):
             name = f"{name}_tokens_total"
-            add(name, "counter", "Tokens of finished and cancelled requests", [f"{PREFIX}{name} {value}"])
+            add(name, "counter", "Tokens of requests with an output", [f"{PREFIX}{name} {value}"])
         for name, told, histogram in (
             ("time_to_first_token_seconds", "From a request's body to its first output", self.first_token),
             ("time_between_outputs_seconds", "From one output of a request to the next", self.between_outputs),

@@ -107,7 +107,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _wrong(name: str, what: str, code: str | None = None) -> ApiError:
-    return ApiError(400, f"{_short(name)}: {what}.", name, code)
+    return ApiError(400, f"{_short(name)} {what}.", name, code)
 
 
 def _short(text: str) -> str:
@@ -128,7 +128,8 @@ def _take(fields: dict[str, Any], name: str, kind: Any, default: Any) -> Any:
         value = float(value) if abs(value) < 2**53 else math.inf
     if type(value) is not kind:
         names = {str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
-        raise _wrong(name, f"has to be {names[kind]}, not {_kind(value)}")
+        given = value if type(value) is float else _kind(value)  # 2.0 is a number, too
+        raise _wrong(name, f"has to be {names[kind]}, not {given}")
     if kind is float and not math.isfinite(value) or kind is int and not -(2**63) <= value < 2**63:
         raise _wrong(name, "is out of range")
     return value
@@ -160,7 +161,7 @@ def _stops(value: Any) -> tuple[str, ...]:
     if len(stops) > MOST_STOPS:
         raise _wrong("stop", f"has {len(stops)} strings; at most {MOST_STOPS} are allowed")
     if not all(0 < len(stop) <= LONGEST_STOP for stop in stops):
-        raise _wrong("stop", f"each string needs 1 to {LONGEST_STOP} characters")
+        raise _wrong("stop", f"needs strings of 1 to {LONGEST_STOP} characters")
     return tuple(stops)
 
 

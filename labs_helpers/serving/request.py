@@ -35,7 +35,7 @@ class SamplingParameters:
         if not _number(self.temperature) or not 0 <= self.temperature < math.inf:
             raise ValueError(f"temperature is {self.temperature!r}; it has to be 0 or more, and finite")
         if self.top_k is not None and (not _integer(self.top_k) or self.top_k < 1):
-            raise ValueError(f"top_k is {self.top_k!r}; it has to be 1 or more, or None for all tokens")
+            raise ValueError(f"top_k is {self.top_k!r}; it has to be 1 or more; without it, all tokens count")
         if not _number(self.top_p) or not 0 < self.top_p <= 1:
             raise ValueError(f"top_p is {self.top_p!r}; it has to be above 0, and at most 1")
         if self.seed is not None and (not _integer(self.seed) or not -(2**63) <= self.seed < 2**63):

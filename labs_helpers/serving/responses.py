@@ -28,7 +28,11 @@ def error_response(error: ApiError) -> Response:
 async def refuse(request: Request, error: Exception) -> Response:
     """Return the answer for an error outside of `Completions.answer`."""
     if isinstance(error, HTTPException):  # no such path, or not with this method
-        response = error_response(ApiError(error.status_code, f"{request.method} {request.url.path}: {error.detail}."))
+        said = f"{request.method} {request.url.path}: {error.detail}."
+        if error.status_code == 404:
+            paths = [path for route in request.app.routes if "{" not in (path := route.path)]
+            said += f" This server has {', '.join(paths)}."
+        response = error_response(ApiError(error.status_code, said))
         response.headers.update(error.headers or {})
         return response
     if isinstance(error, ApiError):

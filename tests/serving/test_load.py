@@ -71,6 +71,8 @@ def test_what_an_engine_refuses_is_an_error_and_the_rest_goes_on():
 
 def test_without_an_answer_there_are_only_errors():
     assert summary([Observed(0.0, error="refused")]) == {"errors": 1, "error": "refused"}
+    many = summary([Observed(0.0, error=letter) for letter in "abcdeea"])
+    assert many == {"errors": 7, "error": "a; b; c; 2 other errors"}
 
 
 def test_clients_read_streams_and_tell_errors():
@@ -83,7 +85,7 @@ def test_clients_read_streams_and_tell_errors():
             assert each.times == sorted(each.times) and each.times[0] > each.due
         assert "other" in over_http(server.url, "other", work[:1])[0].error
         assert over_http(f"{server.url}/v1", "bytes", work[:1])[0].tokens == 7
-    assert over_http(server.url, "bytes", work[:1])[0].error
+    assert over_http(server.url, "bytes", work[:1])[0].error == f"{server.url}: connection refused"
 
 
 def test_a_stream_that_the_server_breaks_off_is_an_error():
@@ -108,6 +110,7 @@ def test_another_server_is_an_error(answer):
 
 @pytest.mark.parametrize("options, said", [
     (["nonsense"], "nonsense is no address such as http"), (["http://x:a"], "http://x:a is no address such as http"),
+    (["https://x"], "https://x is no address such as http://"),
     (["http://x", "--outputs", "5", "2"], "no length lies between 5 and 2"),
     (["http://x", "--requests", "0"], "0 is not a number from 1 up"),
     (["http://x", "--rate", "-1"], "-1 is not a rate"), (["http://x", "--rate", "nan"], "nan is not a rate"),
@@ -120,8 +123,10 @@ def test_options_that_do_not_fit_are_named(options, said, capsys):
 
 def test_the_command_prints_the_numbers(capsys):
     with served() as server:
-        load.main([server.url, "--requests", "5", "--prompts", "1", "4", "--outputs", "2", "3", "--rate", "500"])
-    found = json.loads(capsys.readouterr().out)
+        options = ["--requests", "5", "--prompts", "1", "4", "--outputs", "2", "3", "--rate", "500"]
+        assert load.main([server.url, *options]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert load.main([server.url, *options, "--model", "other"]) == 1 and "'other'" in capsys.readouterr().out
     assert found["errors"] == 0 and 10 <= found["output_tokens"] <= 15
 
 
@@ -132,6 +137,13 @@ def rows(tmp_path_factory):
     options = "--size tiny --requests 4 --prompts 2 9 --outputs 2 6 --rates 50 200 --through engine http --slots 2"
     load_study.main([*options.split(), "--out", str(out)])
     return results.load(out)
+
+
+def test_a_study_whose_requests_are_all_refused_records_nothing(tmp_path, capsys):
+    out = tmp_path / "load.jsonl"
+    with pytest.raises(SystemExit):
+        load_study.main(["--size", "tiny", "--requests", "2", "--prompts", "9000", "9000", "--out", str(out)])
+    assert "no request was answered: the prompt of 9000 tokens" in capsys.readouterr().err and not out.exists()
 
 
 def test_the_study_has_a_record_per_policy_rate_and_way(rows):

@@ -105,4 +105,6 @@ def test_a_second_ctrl_c_ends_the_grace_time():
             assert process.poll() is None
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 0
-        assert "Stopped." in process.stdout.read()
+        lines = process.stdout.read().splitlines()
+        assert lines[-1] == "Stopped." and "Traceback" not in lines
+        assert "Open requests: 1. They may take 1000 s more; Ctrl-C ends them now." in lines

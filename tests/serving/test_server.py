@@ -97,9 +97,10 @@ def test_health_and_metrics(server):
     "method, path, status, said",
     [
         ("GET", "/v1/completions", 405, "GET /v1/completions: Method Not Allowed."),
-        ("POST", "/v1/chat/completions", 404, "POST /v1/chat/completions: Not Found."),
+        ("POST", "/v1/chat/completions", 404, "POST /v1/chat/completions: Not Found. This server has /v1/completions, "
+         "/v1/models, /health, /metrics."),
     ],
-)
+)  # fmt: skip
 def test_errors_of_the_router_have_the_shape_of_the_api(server, method, path, status, said):
     answer = server.http.request(method, path)
     assert answer.status_code == status and answer.json()["error"]["message"] == said
