@@ -23,18 +23,18 @@ def summary() -> None:
     """
     exercises, kept = SCORES.of_lab(), kept_here()
     cells = _cells_of(own_notebook())
-    earned, unfinished = 0.0, []
+    earned, unfinished, width = 0.0, [], max((len(exercise.id) for exercise in exercises), default=4)
     for exercise in exercises:
         state, note = _state_of(exercise, kept["exercises"].get(exercise.id), cells)
         points = points_of(exercise.points, state)
         if exercise.id in SCORES.revealed:
             note += "  (reference revealed before an attempt)"
-        print(f"{state} {exercise.id}  {exercise.title:<34} {points:>3g} / {exercise.points}{note}")
+        print(f"{state} {exercise.id:<{width}}  {exercise.title:<34} {points:>3g} / {exercise.points}{note}")
         earned += points
         unfinished += [exercise] * (state != RIGHT)
     for gone in retired(SCORES.lab):
         print(wrap(f"{RETIRED} {gone}"))
-    print(f"{'':8}{'':<34} {earned:>3g} / {sum(e.points for e in exercises)} points")
+    print(f"{'':{width + 4}}{'':<34} {earned:>3g} / {sum(e.points for e in exercises)} points")
     _tell_predictions(kept["predictions"].get(SCORES.lab or "", {}))
     print("All done." if not unfinished else "Open: " + ", ".join(e.id for e in unfinished))
     _say_where(unfinished)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from labs_helpers.serving.request import Output
+from labs_helpers.serving.status import TOTALS
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -68,8 +69,10 @@ class Metrics:
         for field in dataclasses.fields(engine):
             value = getattr(engine, field.name)
             if isinstance(value, int | float) and not isinstance(value, bool):
-                name = f"engine_{field.name}"
-                add(name, "untyped", "Of the engine's statistics", [f"{PREFIX}{name} {value}"])
+                total = field.name in TOTALS
+                name = f"engine_{field.name}{'_total' if total else ''}"
+                told = f"The engine's {field.name.replace('_', ' ')}, {'since its start' if total else 'now'}"
+                add(name, "counter" if total else "gauge", told, [f"{PREFIX}{name} {value}"])
         return "\n".join([*lines, ""])
 
 

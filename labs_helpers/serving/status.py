@@ -17,9 +17,12 @@ class Limits:
     most_waiting: int
 
 
+TOTALS = frozenset({"steps", "preemptions", "prompt_tokens", "cached_tokens", "generated_tokens"})  # since the start
+
+
 @dataclass(frozen=True)
 class Statistics:
-    """Requests and blocks now, and totals since the start.
+    """Requests and blocks now, and TOTALS.
 
     blocks_cached: the free blocks whose contents may be shared. blocks_filled: the positions in use of the blocks_used,
     in blocks. prompt_tokens count a request when it first runs, and cached_tokens are those of them that were shared.

@@ -46,7 +46,7 @@ def test_many_clients_get_the_texts_that_each_gets_alone():
             return "".join(piece.choices[0].text for piece in stream) if seed % 2 == 0 else stream.choices[0].text
 
         assert list(pool.map(lambda case: ask(*case), cases)) == [alone(*case) for case in cases]
-        assert server.metric("engine_generated_tokens") == sum(count for _, count, _ in cases)
+        assert server.metric("engine_generated_tokens_total") == sum(count for _, count, _ in cases)
 
 
 def test_a_client_that_leaves_frees_its_blocks():

@@ -89,7 +89,7 @@ def test_health_and_metrics(server):
     assert server.http.get("/health").json() == {"status": "ok"}
     assert server.metric("generated_tokens_total") == before + 7
     assert server.metric('requests_total{result="length"}') >= 1
-    assert server.metric("open_requests") == 0 and server.metric("engine_steps") == server.engine.steps
+    assert server.metric("open_requests") == 0 and server.metric("engine_steps_total") == server.engine.steps
     assert server.metric('request_seconds_bucket{le="+Inf"}') == server.metric("request_seconds_count") >= 1
 
 
