@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from labs_helpers.course.verdict.number import expect_is_number
 from labs_helpers.course.verdict.wrong import Wrong
 
 
@@ -23,3 +24,11 @@ def expect_order(case: str, parts: tuple, right: tuple, *names: str) -> None:
     if parts != right and sorted(map(repr, parts)) == sorted(map(repr, right)):
         shown = ", ".join(part.__name__ if isinstance(part, type) else f"{part!r:.40}" for part in parts)
         raise Wrong(case, f"returned ({shown})", cause=f"the order is ({', '.join(names)}).")
+
+
+def expect_numbers(case: str, answer, *names: str) -> tuple:
+    """Return `answer`, a tuple or list with one number for each of `names`, as a tuple; otherwise raise Wrong."""
+    numbers = expect_tuple(case, answer, *names)
+    for name, number in zip(names, numbers, strict=True):
+        expect_is_number(case, name, number)
+    return numbers
