@@ -42,8 +42,10 @@ def rejects(check, function, message: str) -> None:
 
 
 def named(name: str, listed: Listed) -> list[tuple]:
-    """Return entries of BUGS: each of a check's mistakes, which are changes of the reference, and no other cause."""
-    return [(name, said[:50], changes, f"Likely cause: {re.escape(said)}$") for said, *changes in listed]
+    """Return entries of BUGS: a check's mistakes, which are changes of the reference. Its own sentence is the only
+    cause of each, unless the change leaves a result that nothing uses."""
+    unused = "(nothing uses the result of .*; or: )?"
+    return [(name, said[:50], changes, f"Likely cause: {unused}{re.escape(said)}$") for said, *changes in listed]
 
 
 def often(cases: Iterable[tuple[Hashable, Sequence[Any]]]) -> list[Any]:

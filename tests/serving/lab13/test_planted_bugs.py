@@ -4,7 +4,8 @@ import sys
 
 from labs_helpers.serving.lab13 import checks as check
 from labs_helpers.serving.lab13 import exercises
-from tests.planted import PlantedBugs, named
+from labs_helpers.serving.lab13.checks.tree_mistakes import MISTAKES
+from tests.planted import PlantedBugs, PlantedLists, named
 from tests.serving.lab13 import bugs
 from tests.serving.lab13.exercises.ex11_conversation_tree import conversation_tree
 
@@ -21,3 +22,7 @@ class TestLab13(PlantedBugs):
     REFERENCES = {name: getattr(exercises, name) for name in exercises.__all__} | {
         "conversation_tree": conversation_tree
     }
+
+
+class TestTransfer(PlantedLists):
+    LISTS = ((check.conversation_tree, MISTAKES, lambda mistake: lambda events, size: mistake(events, size)),)

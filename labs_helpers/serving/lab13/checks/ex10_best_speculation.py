@@ -3,7 +3,7 @@
 from math import isclose
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import expect_numbers
+from labs_helpers.course.verdict import numbers_of
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.course.verdict.variants import variant, variants
 from labs_helpers.serving.lab13 import exercises
@@ -46,11 +46,10 @@ ADVICE = "for k = 1 a step makes 1 + alpha tokens in cost + 1 target passes; wri
 
 @exercise("13/10", "when speculation loses", points=10, minutes=15, reference=exercises.best_speculation)
 def best_speculation(student):
-    def numbers(*arguments):
-        return expect_numbers("", student(*arguments), *NAMES)
-
     cases, mistakes = [_case(*case) for case in CASES], variants(exercises.best_speculation, MISTAKES)
-    yield from judge(student, numbers, cases, mistakes, told=_told, same=_same, errors=ERRORS, advice=ADVICE)
+    yield from judge(
+        student, numbers_of(student, *NAMES), cases, mistakes, told=_told, same=_same, errors=ERRORS, advice=ADVICE
+    )
 
 
 def _case(alpha, cost, most):

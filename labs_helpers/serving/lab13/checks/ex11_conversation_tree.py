@@ -67,9 +67,7 @@ def conversation_tree(student):
         return {name: list(table) for name, table in tables.items()}, dict(references), [*map(tuple, copies)], peak
 
     cases = [_case(*case) for case in CASES]
-    yield from judge(
-        student, checked, cases, MISTAKES, told=_told, errors=ERRORS, otherwise=_zeros, advice=ADVICE
-    )  # fmt: skip
+    yield from judge(student, checked, cases, MISTAKES, told=_told, errors=ERRORS, otherwise=_zeros, advice=ADVICE)
 
 
 def _case(title, events, size):

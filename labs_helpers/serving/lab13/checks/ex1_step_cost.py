@@ -1,7 +1,7 @@
 """Check exercise 1 of lab 13: the FLOPs and bytes of a forward pass."""
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import expect_numbers
+from labs_helpers.course.verdict import numbers_of
 from labs_helpers.course.verdict.pure_functions import Case, judge_parts, number_parts
 from labs_helpers.course.verdict.variants import variant, variants
 from labs_helpers.serving.lab13 import exercises
@@ -66,11 +66,8 @@ ADVICE = "compute the weights' part and the cache's part separately, for 1 seque
 
 @exercise("13/1", "the cost of a forward pass", points=10, minutes=15, reference=exercises.step_cost)
 def step_cost(student):
-    def numbers(*arguments):
-        return expect_numbers("", student(*arguments), *NAMES)
-
     parts = number_parts(NAMES, variants(exercises.step_cost, MISTAKES))
-    yield from judge_parts(student, numbers, [_case(*case) for case in CASES], parts, advice=ADVICE)
+    yield from judge_parts(student, numbers_of(student, *NAMES), [_case(*case) for case in CASES], parts, advice=ADVICE)
 
 
 def _case(name, *arguments):

@@ -63,10 +63,8 @@ ERRORS = ((r"IndexError: index \d+ is out of bounds", "the new position's number
 @exercise("13/2", "attention with a cache", points=10, minutes=20, reference=exercises.attend_cached)
 def attend_cached(student):
     mistakes = [(sentence, _call(one)) for sentence, one in variants(exercises.attend_cached, MISTAKES)]
-    yield from judge(
-        student, _call(student), [_case(*case) for case in CASES], mistakes,
-        told=told, same=same, errors=ERRORS, advice=ADVICE,
-    )  # fmt: skip
+    cases = [_case(*case) for case in CASES]
+    yield from judge(student, _call(student), cases, mistakes, told=told, same=same, errors=ERRORS, advice=ADVICE)
 
 
 def _call(answer):

@@ -1,7 +1,7 @@
 """Check exercise 3 of lab 13: bytes of a cache, and users that fit."""
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import expect_numbers
+from labs_helpers.course.verdict import numbers_of
 from labs_helpers.course.verdict.pure_functions import Case, judge_parts, number_parts
 from labs_helpers.course.verdict.variants import variant, variants
 from labs_helpers.serving.lab13 import exercises
@@ -39,7 +39,8 @@ MISTAKES = [
     (DOWN, (RESERVED, "-(-left // (per_position * config.context))")),
     (DOWN, (PAGED, "blocks / -(-length // size)")),
     (DOWN, (PAGED, "-(-blocks // -(-length // size))")),
-    ("reserving means `context` positions per user, whatever its length", (RESERVED, "left // (per_position * length)")),
+    ("reserving means `context` positions per user, whatever its length",
+     (RESERVED, "left // (per_position * length)")),
     ("this is the number of positions that fit; a user reserves `context` of them", (RESERVED, "left // per_position")),
     (UP, (OF_USER, "max(1, length // size)")),
     (UP, (PAGED, "left // (per_position * length)")),
@@ -53,11 +54,8 @@ ADVICE = "multiply the bytes of one position out by hand: keys and values, layer
 
 @exercise("13/3", "how many users fit", points=10, minutes=15, reference=exercises.users_that_fit)
 def users_that_fit(student):
-    def counted(*arguments):
-        return expect_numbers("", student(*arguments), *NAMES)
-
     parts = number_parts(NAMES, variants(exercises.users_that_fit, MISTAKES))
-    yield from judge_parts(student, counted, [_case(*case) for case in CASES], parts, advice=ADVICE)
+    yield from judge_parts(student, numbers_of(student, *NAMES), [_case(*case) for case in CASES], parts, advice=ADVICE)
 
 
 def _case(name, *arguments):

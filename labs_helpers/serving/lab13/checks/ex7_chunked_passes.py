@@ -4,7 +4,7 @@ from functools import partial
 from numbers import Integral
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict import Wrong, expect_list
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.course.verdict.variants import variant, variants
 from labs_helpers.serving.lab13 import exercises
@@ -70,13 +70,11 @@ def chunked_passes(student):
 
 
 def _chunks(answer):
-    if not isinstance(answer, list | tuple) or not all(isinstance(one, list | tuple) for one in answer):
-        cause = "a return is missing" if answer is None else ""
-        raise Wrong("", f"returned {answer!r:.60} instead of a list of chunks per pass", cause=cause)
-    for one in (chunk for chunks in answer for chunk in chunks):
+    passes = expect_list("", answer, "a list of chunks per pass", lambda one: isinstance(one, list | tuple))
+    for one in (chunk for chunks in passes for chunk in chunks):
         if not (isinstance(one, list | tuple) and len(one) == 3 and all(isinstance(n, Integral) for n in one)):
             raise Wrong("", f"a pass contains {one!r:.60}; a chunk is (number, start, stop)")
-    return [[tuple(chunk) for chunk in chunks] for chunks in answer]
+    return [[tuple(chunk) for chunk in chunks] for chunks in passes]
 
 
 def _passes(answer, *arguments):

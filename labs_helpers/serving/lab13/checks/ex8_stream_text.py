@@ -1,7 +1,7 @@
 """Check exercise 8 of lab 13: whole characters, up to a stop string."""
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict import expect_list
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.course.verdict.variants import variant, variants
 from labs_helpers.serving.lab13 import exercises
@@ -67,11 +67,7 @@ ADVICE = "print the whole text so far, and the number of characters that were al
 @exercise("13/8", "text as it arrives", points=10, minutes=20, reference=exercises.stream_text)
 def stream_text(student):
     def texts(tokens, stop):
-        answer = student(tokens, stop)
-        if not isinstance(answer, list | tuple) or not all(isinstance(text, str) for text in answer):
-            cause = "a return is missing" if answer is None else ""
-            raise Wrong("", f"returned {answer!r:.60} instead of a list of texts", cause=cause)
-        return list(answer)
+        return expect_list("", student(tokens, stop), "a list of texts", lambda text: isinstance(text, str))
 
     cases, mistakes = [_case(*case) for case in CASES], variants(exercises.stream_text, MISTAKES)
     yield from judge(student, texts, cases, mistakes, told=_told, errors=ERRORS, advice=ADVICE)

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict import Wrong, expect_list
+from labs_helpers.course.verdict.left_alone import Given
 from labs_helpers.course.verdict.pure_functions import Case, judge
 from labs_helpers.course.verdict.variants import variant, variants
 from labs_helpers.serving.lab13 import exercises
@@ -16,8 +17,8 @@ from labs_helpers.serving.lab13.drawn import Step, pick
 STEPS, LIMIT = 4_000, 30.0  # chi-square of 4 degrees of freedom exceeds 30 once in 200,000 samples of a right answer
 ADVICE = "write p[i], q[i] and their quotient for each proposal, and go through the uniform numbers one by one"
 REJECTED, REST, BONUS = "uniform[i] * q[i, token] >= p[i, token]", "(p[i] - q[i]).clamp(min=0)", "p[len(proposed)]"
-ENDS, ROUND = f"return [*tokens, draw({REST})]", "the comparison is the wrong way round: a proposal is accepted if "
-ROUND += "the uniform number is below p / q"
+ENDS = f"return [*tokens, draw({REST})]"
+ROUND = "the comparison is the wrong way round: a proposal is accepted if the uniform number is below p / q"
 MISTAKES = [
     ("the replacement is drawn from p; p has already got its share from the accepted proposals: max(0, p − q)",
      (REST, "p[i]")),
@@ -49,7 +50,8 @@ MISTAKES = [
      (BONUS, "p[max(len(proposed) - 1, 0)]")),
     ("the token after K accepted proposals is drawn from p[0]; it comes from p[K]", (BONUS, "p[0]")),
     ("a rejected proposal is not replaced", (ENDS, "return tokens")),
-    ("the rejected proposal is returned together with its replacement", (ENDS, f"return [*tokens, token, draw({REST})]")),
+    ("the rejected proposal is returned together with its replacement",
+     (ENDS, f"return [*tokens, token, draw({REST})]")),
 ]  # fmt: skip
 PARTS = {"tokens": "the tokens", "draws": "the number of draws", "weights": "the drawn token's distribution"}
 
@@ -85,15 +87,10 @@ def _near(step, sides):
 def verify(student):
     def checked(*description):
         def answer(p, q, *rest):
-            given = {"p": p.clone(), "q": q.clone()}
+            given = Given(student, (p, q), {})
             tokens = student(p, q, *rest)
-            for name, tensor in (("p", p), ("q", q)):
-                if not torch.equal(tensor, given[name]):
-                    raise Wrong("", f"the function changed its argument {name}; compute new tensors")
-            if not isinstance(tokens, list | tuple) or not all(isinstance(one, Integral) for one in tokens):
-                cause = "a return is missing" if tokens is None else ""
-                raise Wrong("", f"returned {tokens!r:.60} instead of a list of tokens, whole numbers", cause=cause)
-            return list(tokens)
+            given.expect_left_alone("", tokens)
+            return expect_list("", tokens, "a list of tokens, whole numbers", lambda one: isinstance(one, Integral))
 
         return _run(answer, *description)
 
@@ -124,9 +121,7 @@ def _case(name, step):
 
 
 def _same(found, other):
-    return (found["tokens"], found["draws"]) == (other["tokens"], other["draws"]) and torch.allclose(
-        found["weights"], other["weights"], atol=1e-9
-    )
+    return not any(_differs(part, found, other) for part in PARTS)
 
 
 def _told(case, found):
