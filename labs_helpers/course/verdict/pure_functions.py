@@ -126,6 +126,16 @@ def judge_parts(
         raise failed
 
 
+def first_wrong(*names: str) -> Callable[[Case, Any], tuple[str, ...]]:
+    """Return `told` for answers that are tuples of these parts: the first wrong one."""
+
+    def told(case: Case, found: Any) -> tuple[str, ...]:
+        at = next(i for i in range(len(names)) if found[i] != case.right[i])
+        return f"{found[at]}", f"{case.right[at]}", names[at]
+
+    return told
+
+
 def number_parts(names: Sequence[str], mistakes: Sequence[tuple[str, Callable]]) -> list[Part]:
     """Return the parts of an answer that is a tuple of numbers. mistakes: functions that return the whole tuple; those
     that leave a part right are no cause of it."""

@@ -1,5 +1,4 @@
-"""Mistakes that lab 13's checks do not list but have to name, those of its transfer exercise, and right answers written
-differently."""
+"""Mistakes that lab 13's checks name without a list, or in its transfer exercise, and right answers in other words."""
 
 PAIRS = "new * past + new * (new + 1) // 2"
 HELD = "held = [n for n in range(len(stop)) if text.endswith(stop[:n])]\n            end = len(text) - max(held)"

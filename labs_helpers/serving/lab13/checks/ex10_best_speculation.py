@@ -47,9 +47,8 @@ ADVICE = "for k = 1 a step makes 1 + alpha tokens in cost + 1 target passes; wri
 @exercise("13/10", "when speculation loses", points=10, minutes=15, reference=exercises.best_speculation)
 def best_speculation(student):
     cases, mistakes = [_case(*case) for case in CASES], variants(exercises.best_speculation, MISTAKES)
-    yield from judge(
-        student, numbers_of(student, *NAMES), cases, mistakes, told=_told, same=_same, errors=ERRORS, advice=ADVICE
-    )
+    call = numbers_of(student, *NAMES)
+    yield from judge(student, call, cases, mistakes, told=_told, same=_same, errors=ERRORS, advice=ADVICE)
 
 
 def _case(alpha, cost, most):

@@ -21,6 +21,7 @@ CASES = (  # name, config, parameters, memory, length, size
 WEIGHTS, RESERVED = "memory - 2 * parameters", "left // (per_position * config.context)"
 OF_USER, PAGED = "-(-length // size)", "blocks // -(-length // size)"
 UP, DOWN = "a block belongs to one user: round the blocks per user up", "part of a user cannot be served: round down"
+BYTES = "`memory` is a number of bytes; it needs no factor between GB and GiB"
 MISTAKES = [
     ("keys and values are both cached, and each of their numbers takes 2 bytes", ("2 * 2 * config", "2 * config")),
     ("a bfloat16 number takes 2 bytes, not 4", ("2 * 2 * config", "2 * 4 * config")),
@@ -35,6 +36,8 @@ MISTAKES = [
     ("a weight takes 2 bytes", (WEIGHTS, "memory - parameters")),
     ("a weight takes 2 bytes, not 4", (WEIGHTS, "memory - 4 * parameters")),
     ("a weight takes 2 bytes; this subtracts 16, its bits", (WEIGHTS, "memory - 16 * parameters")),
+    (BYTES, (WEIGHTS, "memory * 2**30 // 10**9 - 2 * parameters")),
+    (BYTES, (WEIGHTS, "memory * 10**9 // 2**30 - 2 * parameters")),
     (DOWN, (RESERVED, "left / (per_position * config.context)")),
     (DOWN, (RESERVED, "-(-left // (per_position * config.context))")),
     (DOWN, (PAGED, "blocks / -(-length // size)")),

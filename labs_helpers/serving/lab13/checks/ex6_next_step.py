@@ -4,10 +4,11 @@ from numbers import Integral
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
-from labs_helpers.course.verdict.pure_functions import Case, judge
+from labs_helpers.course.verdict.pure_functions import Case, first_wrong, judge
 from labs_helpers.course.verdict.variants import variant, variants
 from labs_helpers.serving.lab13 import exercises
 
+NAMES = "running", "waiting"
 QUEUE = [("d", 30, 4), ("e", 20, 2), ("f", 10, 7), ("g", 10, 1)]
 CASES = (  # title, running, waiting, slots, capacity, static
     ("nobody runs yet", [], QUEUE, 3, 100, False),
@@ -72,11 +73,11 @@ ADVICE = "go through the three steps with this case's lists, and write down how 
 @exercise("13/6", "one step of in-flight batching", points=10, minutes=20, reference=exercises.next_step)
 def next_step(student):
     def lists(*arguments):
-        answer = expect_tuple("", student(*arguments), "running", "waiting")
-        return tuple(_requests(*pair) for pair in zip(("running", "waiting"), answer, strict=True))
+        answer = expect_tuple("", student(*arguments), *NAMES)
+        return tuple(_requests(*pair) for pair in zip(NAMES, answer, strict=True))
 
     cases, mistakes = [_case(*case) for case in CASES], variants(exercises.next_step, MISTAKES)
-    yield from judge(student, lists, cases, mistakes, told=_told, advice=ADVICE)
+    yield from judge(student, lists, cases, mistakes, told=first_wrong(*NAMES), advice=ADVICE)
 
 
 def _requests(name, found):
@@ -92,8 +93,3 @@ def _case(title, *arguments):
     right = variant(exercises.next_step)(*arguments)
     names = ", ".join(name for name, *_ in right[0])
     return Case(title, arguments, right, f"{title}: tokens for {names or 'nobody'}")
-
-
-def _told(case, found):
-    part = next(i for i in range(2) if found[i] != case.right[i])
-    return f"{found[part]}", f"{case.right[part]}", ("running", "waiting")[part]

@@ -126,9 +126,7 @@ def _same(found, other):
 
 def _told(case, found):
     right = case.right
-    part = next((part for part in ("weights", "draws", "tokens") if _differs(part, found, right)), "tokens")
-    if part == "weights" and found["draws"] != right["draws"]:
-        part = "draws"
+    part = next(part for part in ("draws", "weights", "tokens") if _differs(part, found, right))
     shown = ([round(x, 4) for x in one[part].tolist()] if part == "weights" else one[part] for one in (found, right))
     return (*map(str, shown), PARTS[part])
 
