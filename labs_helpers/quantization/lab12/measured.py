@@ -8,8 +8,8 @@ from functools import partial
 import torch
 
 from labs_helpers.course.exercise import whose
+from labs_helpers.first_kernels.recorded_roofs import recorded_roofs as recorded_roofs_on
 from labs_helpers.measure.machine import this_machine
-from labs_helpers.measure.recorded_roofs import recorded_roofs as recorded_roofs_on
 from labs_helpers.measure.records import label
 from labs_helpers.measure.roofs import Roofs
 from labs_helpers.measure.study import Study

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from labs_helpers.measure.recorded_roofs import recorded_roofs as recorded_roofs
+from labs_helpers.first_kernels.recorded_roofs import recorded_roofs as recorded_roofs
 from labs_helpers.quantization.byte_model import load_byte_model
 from labs_helpers.serving.build import build, warm_up
 from labs_helpers.serving.counting import workload
