@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import itertools
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from labs_helpers.compile.source import plain
 from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict.variants import Listed, replaced
 
 _serial = itertools.count()
 OFTEN = 6  # bugs per exercise that `make test` plants, spread over its list; `make soak` plants them all
@@ -24,10 +26,7 @@ def planted(reference, folder: Path, *changes: tuple[str, str], source: str | No
 
     Every `old` has to be there: a bug that is not planted would pass its test.
     """
-    source = source or Path(inspect.getsourcefile(plain(reference))).read_text()
-    for old, new in changes:
-        assert old in source, f"{old!r} is not in the reference"
-        source = source.replace(old, new)
+    source = replaced(source or Path(inspect.getsourcefile(plain(reference))).read_text(), *changes)
     path = folder / f"planted_{next(_serial)}.py"
     path.write_text(source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -40,6 +39,13 @@ def rejects(check, function, message: str) -> None:
     """Asserts that `check` finds `function` wrong with a text that matches the regex `message`."""
     with pytest.raises(Wrong, match=message):
         check.verify(function)
+
+
+def named(name: str, listed: Listed) -> list[tuple]:
+    """Return entries of BUGS: a check's mistakes, which are changes of the reference. Its own sentence is the only
+    cause of each, unless the change leaves a result that nothing uses."""
+    unused = "(nothing uses the result of .*; or: )?"
+    return [(name, said[:50], changes, f"Likely cause: {unused}{re.escape(said)}$") for said, *changes in listed]
 
 
 def often(cases: Iterable[tuple[Hashable, Sequence[Any]]]) -> list[Any]:

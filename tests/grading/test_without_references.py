@@ -89,6 +89,20 @@ def test_a_reference_that_is_named_is_not_asked():
     assert not found('@exercise("02/1", reference=exercises.f)')
 
 
+def test_mistakes_that_are_changes_of_a_reference_are_still_named(tmp_path):
+    folder, _ = make_handout([labs.lab("13")], tmp_path, references=False)
+    answer = folder / "answer.py"
+    answer.write_text("""def users_that_fit(config, parameters, memory, length, size):
+    one = 4 * config.layers * config.key_value_heads * config.head_dim
+    return one, memory // (one * config.context), memory // (one * size) // -(-length // size)
+""")
+    program = "import answer; from labs_helpers.serving.lab13.checks import users_that_fit as check; "
+    program += "print(check.tried(answer.users_that_fit))"
+    env = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    said = run([sys.executable, "-c", program], timeout=60, cwd=folder, env=env)
+    assert "the weights take memory, too" in said
+
+
 @pytest.mark.soak
 @every_lab
 def test_untouched_it_runs_to_its_end_and_solved_it_is_right(lab, tmp_path):

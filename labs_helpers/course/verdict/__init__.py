@@ -10,7 +10,7 @@ from labs_helpers.course.verdict.kernel_trial import Run, run_watched
 from labs_helpers.course.verdict.number import expect_is_number, is_number
 from labs_helpers.course.verdict.practice_ranks import on_practice_ranks
 from labs_helpers.course.verdict.real_ranks import on_real_ranks
-from labs_helpers.course.verdict.returned import expect_tuple
+from labs_helpers.course.verdict.returned import expect_list, expect_tuple, numbers_of
 from labs_helpers.course.verdict.surroundings import surrounded
 from labs_helpers.course.verdict.tables import expect_table
 from labs_helpers.course.verdict.threads import one_thread
@@ -31,6 +31,7 @@ __all__ = [
     "expect_dtype",
     "expect_fused",
     "expect_is_number",
+    "expect_list",
     "expect_number",
     "expect_table",
     "expect_tuple",
@@ -41,6 +42,7 @@ __all__ = [
     "likely_in_all",
     "matmul_bound",
     "numbers",
+    "numbers_of",
     "on_practice_ranks",
     "on_real_ranks",
     "one_thread",

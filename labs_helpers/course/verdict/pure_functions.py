@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from functools import partial
 from itertools import permutations
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from labs_helpers.course.verdict.causes import Candidates, likely
@@ -123,6 +124,29 @@ def judge_parts(
             yield case.line
     if failed:
         raise failed
+
+
+def first_wrong(*names: str) -> Callable[[Case, Any], tuple[str, ...]]:
+    """Return `told` for answers that are tuples of these parts: the first wrong one."""
+
+    def told(case: Case, found: Any) -> tuple[str, ...]:
+        at = next(i for i in range(len(names)) if found[i] != case.right[i])
+        return f"{found[at]}", f"{case.right[at]}", names[at]
+
+    return told
+
+
+def number_parts(names: Sequence[str], mistakes: Sequence[tuple[str, Callable]]) -> list[Part]:
+    """Return the parts of an answer that is a tuple of numbers. mistakes: functions that return the whole tuple; those
+    that leave a part right are no cause of it."""
+
+    def part(at: int, name: str) -> Part:
+        def made(*arguments: Any) -> Candidates:
+            return [(sentence, lambda mistake=mistake: mistake(*arguments)[at]) for sentence, mistake in mistakes]
+
+        return Part(itemgetter(at), made, lambda case, found: (f"{found:,}", f"{case.right[at]:,}", name))
+
+    return [part(at, name) for at, name in enumerate(names)]
 
 
 def _likely(part: Part, found: Sequence[tuple[Case, Any]], failing: int) -> tuple[str, ...]:

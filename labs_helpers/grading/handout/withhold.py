@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
+import zlib
+from base64 import b85encode
 from pathlib import Path
 
 from labs_helpers.compile.source import plain
@@ -18,7 +21,8 @@ from math import inf, nan  # noqa: F401
 from labs_helpers.course.withheld import Withheld
 
 RECORDED = {{{recorded}}}  # what it returned where a check asks it
-{names} = Withheld("{id}", "{name}", RECORDED)
+PACKED = {packed!r}  # its text, if its check makes mistakes of it
+{names} = Withheld("{id}", "{name}", RECORDED, PACKED)
 '''
 
 
@@ -52,6 +56,18 @@ def _withhold(folder: Path, lab: Lab, recorded: dict[str, dict[str, str]]) -> No
             defined = [node.name for node in ast.parse(own.read_text()).body if isinstance(node, ast.FunctionDef)]
             values = "".join(f"\n    {asked!r}: {value}," for asked, value in recorded.get(name, {}).items())
             text = MODULE.format(
-                id=exercise.id, name=name, names=" = ".join(defined), recorded=f"{values}\n" * bool(values)
+                id=exercise.id,
+                name=name,
+                names=" = ".join(defined),
+                recorded=f"{values}\n" * bool(values),
+                packed=_packed(own, name),
             )
             target.write_text(text)
+
+
+def _packed(reference: Path, name: str) -> str:
+    """Return the packed text of a reference that a check of its lab gives to `variant` or `variants`, otherwise ''."""
+    checks = "".join(path.read_text() for path in (reference.parents[1] / "checks").rglob("*.py"))
+    if not re.search(rf"\bvariants?\(exercises\.{name}\b", checks):
+        return ""
+    return b85encode(zlib.compress(reference.read_bytes())).decode()

@@ -8,6 +8,7 @@ from functools import partial
 import torch
 
 from labs_helpers.course.exercise import whose
+from labs_helpers.first_kernels.recorded_roofs import recorded_roofs as recorded_roofs_on
 from labs_helpers.measure.machine import this_machine
 from labs_helpers.measure.records import label
 from labs_helpers.measure.roofs import Roofs
@@ -22,13 +23,11 @@ FORMATS = {"int8": "int8", "int4": "int4, groups of 128"}  # in the records → 
 OURS = ("few_rows", "fused", "buffer")  # the course's products with x in bfloat16
 DECODING = Study("quantization-decoding", "python -m labs_helpers.quantization.decoding_study")
 LOOP = "few_rows, CUDA graph"
-ROOFS = Study("first_kernels", "python -m labs_helpers.first_kernels.lab00.study")
 
 
 def recorded_roofs() -> Roofs:
     """Return the copy bandwidth and the half-precision matmul rate that lab 00 recorded on an H200."""
-    row = ROOFS.load().dropna(subset=["roof_bandwidth"]).iloc[-1]
-    return Roofs(float(row.roof_bandwidth), float(row.roof_flops), str(row["dtype"]))
+    return recorded_roofs_on()[0]
 
 
 def recorded_speed_ups(N: int, K: int) -> tuple[dict[str, dict[int, float]], str]:

@@ -111,17 +111,15 @@ def stream_text(function: Function, draw: np.random.Generator) -> Iterator[Any]:
 def verify(function: Function, draw: np.random.Generator) -> Iterator[Any]:
     for _ in range(30):
         V, K = int(draw.integers(2, 9)), int(draw.integers(0, 6))
-        step = Step(
-            V, tuple(draw.integers(0, V, K).tolist()), tuple(draw.random(K).tolist()), int(draw.integers(10**6))
-        )
-        p, q = step.distributions()
+        proposed, uniform = draw.integers(0, V, K).tolist(), draw.random(K).tolist()
+        p, q = Step(V, tuple(proposed), tuple(uniform), int(draw.integers(10**6))).distributions()
         seen: list[torch.Tensor] = []
 
         def drawn(weights: torch.Tensor, seen: list = seen, u: float = float(draw.random())) -> int:
             seen.append(weights / weights.sum())
             return pick(weights, u)
 
-        yield [list(map(int, function(p, q, list(step.proposed), list(step.uniform), drawn))), seen]
+        yield [list(map(int, function(p, q, proposed, uniform, drawn))), seen]
 
 
 @hidden("13/10")
@@ -146,8 +144,6 @@ def conversation_tree(function: Function, draw: np.random.Generator) -> Iterator
             else:
                 events.append(("append", name, int(draw.integers(0, 2 * size + 1))))
         tables, references, copies, peak = function(events, size)
-        yield (
-            {key: list(tables[key]) for key in sorted(tables)},
-            {int(key): references[key] for key in sorted(references)},
-        )
+        held = {key: list(tables[key]) for key in sorted(tables)}
+        yield held, {int(key): references[key] for key in sorted(references)}
         yield [list(map(int, pair)) for pair in copies], int(peak)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from labs_helpers.measure.records import label
-from labs_helpers.measure.roofs import Roofs
-from labs_helpers.measure.study import Study
+from labs_helpers.first_kernels.recorded_roofs import recorded_roofs as recorded_roofs
 from labs_helpers.quantization.byte_model import load_byte_model
 from labs_helpers.serving.build import build, warm_up
 from labs_helpers.serving.counting import workload
@@ -28,14 +27,7 @@ from labs_helpers.transformer.text import validation_sample
 if TYPE_CHECKING:
     import pandas
 
-ROOFS = Study("first_kernels", "python -m labs_helpers.first_kernels.lab00.study")
 GREEDY = 0.0
-
-
-def recorded_roofs() -> tuple[Roofs, str]:
-    """Return the copy bandwidth and the half-precision matmul rate that lab 00 recorded on an H200, and its name."""
-    row = ROOFS.load().dropna(subset=["roof_bandwidth"]).iloc[-1]
-    return Roofs(float(row.roof_bandwidth), float(row.roof_flops), str(row["dtype"])), label(row["on.machine"])
 
 
 def prefill_and_decode(positions: int = 512, new: int = 24) -> tuple[float, float]:
@@ -48,7 +40,7 @@ def prefill_and_decode(positions: int = 512, new: int = 24) -> tuple[float, floa
         times = _step_times(engine, prompt, new)
         passes.append(times[0])
         steps += times[2:]
-    return 1e3 * _median(passes), 1e3 * _median(steps)
+    return 1e3 * median(passes), 1e3 * median(steps)
 
 
 def _step_times(engine: Engine, prompt: Sequence[int], new: int) -> list[float]:
@@ -61,10 +53,6 @@ def _step_times(engine: Engine, prompt: Sequence[int], new: int) -> list[float]:
         engine.step()
         times.append(time.perf_counter() - began)
     return times
-
-
-def _median(values: Sequence[float]) -> float:
-    return sorted(values)[len(values) // 2]
 
 
 def longest_gap(budget: int, prompt: int = 900) -> tuple[float, float]:
@@ -138,20 +126,10 @@ def shortened(kept: Sequence[int]) -> tuple[Transformer, Transformer]:
     """Return the byte model, and a draft model of it: these of its layers, with the same weights."""
     target = load_byte_model(dtype=torch.float32).requires_grad_(False)
     with torch.device("meta"):
-        draft = Transformer(replace(target.config, layers=len(kept)))
-    draft.load_state_dict(_kept_weights(target, kept), assign=True)
-    return target, draft.eval().requires_grad_(False)
-
-
-def _kept_weights(target: Transformer, kept: Sequence[int]) -> dict[str, torch.Tensor]:
-    places, found = {str(old): str(new) for new, old in enumerate(kept)}, {}
-    for name, weight in target.state_dict().items():
-        first, *rest = name.split(".")
-        if first != "blocks":
-            found[name] = weight
-        elif rest[0] in places:
-            found[".".join([first, places[rest[0]], *rest[1:]])] = weight
-    return found
+        draft = Transformer(replace(target.config, layers=len(kept))).eval()
+    draft.embedding, draft.norm, draft.output = target.embedding, target.norm, target.output
+    draft.blocks = torch.nn.ModuleList(target.blocks[i] for i in kept)
+    return target, draft
 
 
 @torch.no_grad()

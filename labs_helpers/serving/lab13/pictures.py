@@ -47,9 +47,8 @@ def draw_tables(tables: Mapping[str, Sequence[int]], references: Sequence[int]):
 def draw_occupancy(uses: Mapping[str, Sequence[tuple[int, int]]], positions: int):
     """Plot the share of the cache that is held, and the share that is filled, against the step, one panel per way."""
     shares = [sum(filled for filled, _ in use) / sum(held for _, held in use) for use in uses.values()]
-    fig, axes = figures.panels(
-        f"Blocks waste {1 - shares[1]:.0%} of what is held, reserving {1 - shares[0]:.0%}", uses, 9, 3.4, sharey=True
-    )
+    title = f"Blocks waste {1 - shares[1]:.0%} of what is held, reserving {1 - shares[0]:.0%}"
+    fig, axes = figures.panels(title, uses, 9, 3.4, sharey=True)
     for ax, use in zip(axes, uses.values(), strict=True):
         steps, (filled, held) = range(len(use)), zip(*use, strict=True)
         ax.fill_between(steps, np.divide(held, positions), color=color("waiting"), label="held", step="post")
@@ -63,9 +62,8 @@ def draw_occupancy(uses: Mapping[str, Sequence[tuple[int, int]]], positions: int
 def draw_timeline(runs: Mapping[str, Spans]):
     """Draw in which steps each request runs, one panel per policy. runs: policy → request → (first step, end)."""
     ends = [max(end for _, end in spans.values()) for spans in runs.values()]
-    fig, axes = figures.panels(
-        f"In-flight batching needs {ends[1]} steps instead of {ends[0]}", runs, 9, 3.6, sharey=True
-    )
+    title = f"In-flight batching needs {ends[1]} steps instead of {ends[0]}"
+    fig, axes = figures.panels(title, runs, 9, 3.6, sharey=True)
     for ax, spans, end in zip(axes, runs.values(), ends, strict=True):
         for request, (start, stop) in spans.items():
             ax.barh(request, stop - start, left=start, height=0.7, color=rank_color(request))

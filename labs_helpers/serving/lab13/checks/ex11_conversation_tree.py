@@ -4,7 +4,7 @@ from numbers import Integral
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_tuple
-from labs_helpers.course.verdict.pure_functions import Case, judge
+from labs_helpers.course.verdict.pure_functions import Case, first_wrong, judge
 from labs_helpers.serving.lab13.checks.tree_mistakes import MISTAKES, tree
 
 NAMES = "tables", "references", "copies", "peak"
@@ -66,10 +66,8 @@ def conversation_tree(student):
             raise Wrong("", f"copies is {copies!r:.40} and peak is {peak!r:.40}; they are a list and a whole number")
         return {name: list(table) for name, table in tables.items()}, dict(references), [*map(tuple, copies)], peak
 
-    cases = [_case(*case) for case in CASES]
-    yield from judge(
-        student, checked, cases, MISTAKES, told=_told, errors=ERRORS, otherwise=_zeros, advice=ADVICE
-    )  # fmt: skip
+    cases, told = [_case(*case) for case in CASES], first_wrong(*NAMES)
+    yield from judge(student, checked, cases, MISTAKES, told=told, errors=ERRORS, otherwise=_zeros, advice=ADVICE)
 
 
 def _case(title, events, size):
@@ -81,8 +79,3 @@ def _case(title, events, size):
 def _zeros(case, found):
     """Return the cause if blocks without references are listed: whoever counts or avoids them is misled as well."""
     return "references has entries of blocks that are not in use; leave them out" if 0 in found[1].values() else ""
-
-
-def _told(case, found):
-    part = next(i for i in range(4) if found[i] != case.right[i])
-    return f"{found[part]}", f"{case.right[part]}", NAMES[part]

@@ -1,19 +1,58 @@
 """Check exercise 9 of lab 13: speculative acceptance keeps the target's distribution."""
 
+from functools import partial
 from numbers import Integral
 
 import numpy as np
 import torch
 
 from labs_helpers.course.exercise import exercise
-from labs_helpers.course.verdict import Wrong
+from labs_helpers.course.verdict import Wrong, expect_list
+from labs_helpers.course.verdict.left_alone import Given
 from labs_helpers.course.verdict.pure_functions import Case, judge
+from labs_helpers.course.verdict.variants import variant, variants
 from labs_helpers.serving.lab13 import exercises
-from labs_helpers.serving.lab13.checks.accept_mistakes import MISTAKES, run, verified
 from labs_helpers.serving.lab13.drawn import Step, pick
 
 STEPS, LIMIT = 4_000, 30.0  # chi-square of 4 degrees of freedom exceeds 30 once in 200,000 samples of a right answer
 ADVICE = "write p[i], q[i] and their quotient for each proposal, and go through the uniform numbers one by one"
+REJECTED, REST, BONUS = "uniform[i] * q[i, token] >= p[i, token]", "(p[i] - q[i]).clamp(min=0)", "p[len(proposed)]"
+ENDS = f"return [*tokens, draw({REST})]"
+ROUND = "the comparison is the wrong way round: a proposal is accepted if the uniform number is below p / q"
+MISTAKES = [
+    ("the replacement is drawn from p; p has already got its share from the accepted proposals: max(0, p − q)",
+     (REST, "p[i]")),
+    ("the replacement is drawn from q, the draft's distribution", (REST, "q[i]")),
+    ("the weights of the replacement are |p − q|; where q is larger, they are 0", (".clamp(min=0)", ".abs()")),
+    ("the weights of the replacement are max(0, q − p): exchange p and q", ("p[i] - q[i]", "q[i] - p[i]")),
+    ("the weights of the replacement are negative where q is larger than p: use 0 there", (".clamp(min=0)", "")),
+    ("the probability to accept is q / p; it is min(1, p / q)",
+     (REJECTED, "uniform[i] * p[i, token] >= q[i, token]")),
+    (ROUND, (">= p[i, token]", "< p[i, token]")),
+    (ROUND, (">= p[i, token]", "<= p[i, token]")),
+    ("the probability to accept is p; it is min(1, p / q)", (REJECTED, "uniform[i] >= p[i, token]")),
+    ("the probability to accept is q; it is min(1, p / q)", (REJECTED, "uniform[i] >= q[i, token]")),
+    ("a proposal is accepted only if p ≥ q; if p < q, it is accepted with the probability p / q",
+     (REJECTED, "p[i, token] < q[i, token]")),
+    ("the uniform numbers are not used: every proposal that p allows is accepted", (REJECTED, "p[i, token] == 0")),
+    ("a proposal is accepted only if it is the target's most probable token", (REJECTED, "token != p[i].argmax()")),
+    ("every proposal is accepted", (REJECTED, "False")),
+    ("every proposal is compared with p[0]; p[i] belongs to proposal i", ("p[i", "p[0")),
+    ("proposal i is compared with p[i + 1]; p[i] is the distribution after i accepted proposals", ("p[i", "p[i + 1")),
+    ("proposals after a rejected one are still looked at; they continue a text that does not exist",
+     (ENDS, f"tokens.append(draw({REST}))\n            continue")),
+    ("after the replacement one more token is drawn; a rejection ends the step",
+     (ENDS, f"tokens.append(draw({REST}))\n            break")),
+    ("a rejected proposal is replaced by a token drawn from p[K]; the weights are max(0, p − q) of its place",
+     (ENDS, "break")),
+    ("no token is drawn after K accepted proposals: p[K] is there already", (f"[*tokens, draw({BONUS})]", "tokens")),
+    ("the token after K accepted proposals is drawn from p[K − 1]; it comes from p[K]",
+     (BONUS, "p[max(len(proposed) - 1, 0)]")),
+    ("the token after K accepted proposals is drawn from p[0]; it comes from p[K]", (BONUS, "p[0]")),
+    ("a rejected proposal is not replaced", (ENDS, "return tokens")),
+    ("the rejected proposal is returned together with its replacement",
+     (ENDS, f"return [*tokens, token, draw({REST})]")),
+]  # fmt: skip
 PARTS = {"tokens": "the tokens", "draws": "the number of draws", "weights": "the drawn token's distribution"}
 
 
@@ -48,40 +87,46 @@ def _near(step, sides):
 def verify(student):
     def checked(*description):
         def answer(p, q, *rest):
-            given = {"p": p.clone(), "q": q.clone()}
+            given = Given(student, (p, q), {})
             tokens = student(p, q, *rest)
-            for name, tensor in (("p", p), ("q", q)):
-                if not torch.equal(tensor, given[name]):
-                    raise Wrong("", f"the function changed its argument {name}; compute new tensors")
-            if not isinstance(tokens, list | tuple) or not all(isinstance(one, Integral) for one in tokens):
-                cause = "a return is missing" if tokens is None else ""
-                raise Wrong("", f"returned {tokens!r:.60} instead of a list of tokens, whole numbers", cause=cause)
-            return list(tokens)
+            given.expect_left_alone("", tokens)
+            return expect_list("", tokens, "a list of tokens, whole numbers", lambda one: isinstance(one, Integral))
 
-        return run(answer, Step(*description))
+        return _run(answer, *description)
 
     cases = [_case(*case) for case in _cases()]
-    mistakes = [(sentence, lambda *given, one=one: run(one, Step(*given))) for sentence, one in MISTAKES]
+    mistakes = [(sentence, partial(_run, one)) for sentence, one in variants(exercises.verify, MISTAKES)]
     yield from judge(student, checked, cases, mistakes, told=_told, same=_same, advice=ADVICE)
     yield _statistics(student)
 
 
+def _run(answer, *description):
+    """Return an answer's tokens, the number of draws, and the weights of the last one, which add up to 1."""
+    given, drawn = Step(*description), []
+
+    def draw(weights):
+        drawn.append(torch.as_tensor(weights, dtype=torch.float64))
+        # A mistake may draw with negative weights, or with none: they show in the comparison.
+        return pick(drawn[-1].clamp(min=0), 0.43)
+
+    p, q = given.distributions()
+    tokens = answer(p, q, list(given.proposed), list(given.uniform), draw)
+    weights = drawn[-1] / drawn[-1].sum() if drawn else torch.zeros(given.V, dtype=torch.float64)
+    return {"tokens": tokens, "draws": len(drawn), "weights": weights}
+
+
 def _case(name, step):
-    right = run(verified, step)
+    right = _run(variant(exercises.verify), *step)
     return Case(name, tuple(step), right, f"{name}: {len(right['tokens'])} token{'s' * (len(right['tokens']) != 1)}")
 
 
 def _same(found, other):
-    return (found["tokens"], found["draws"]) == (other["tokens"], other["draws"]) and torch.allclose(
-        found["weights"], other["weights"], atol=1e-9
-    )
+    return not any(_differs(part, found, other) for part in PARTS)
 
 
 def _told(case, found):
     right = case.right
-    part = next((part for part in ("weights", "draws", "tokens") if _differs(part, found, right)), "tokens")
-    if part == "weights" and found["draws"] != right["draws"]:
-        part = "draws"
+    part = next(part for part in ("draws", "weights", "tokens") if _differs(part, found, right))
     shown = ([round(x, 4) for x in one[part].tolist()] if part == "weights" else one[part] for one in (found, right))
     return (*map(str, shown), PARTS[part])
 

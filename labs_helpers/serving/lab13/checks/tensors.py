@@ -17,9 +17,8 @@ ERROR = 1e-6  # float64 in any order is off by far less; float32 is not asked fo
 def expect_tensor(name: str, found: Any, shape: Sequence[int]) -> torch.Tensor:
     """Return `found` in float64; raise Wrong unless it is a tensor of this shape."""
     if not isinstance(found, torch.Tensor):
-        raise Wrong(
-            "", f"{name} is {found!r:.60}; return a tensor", cause="a return is missing" if found is None else ""
-        )
+        cause = "a return is missing" if found is None else ""
+        raise Wrong("", f"{name} is {found!r:.60}; return a tensor", cause=cause)
     if tuple(found.shape) != tuple(shape):
         raise Wrong("", str(tuple(found.shape)), str(tuple(shape)), where=f"the shape of {name}")
     return found.double()

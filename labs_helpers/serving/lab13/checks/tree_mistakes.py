@@ -91,16 +91,9 @@ def _with(**settings) -> Callable:
     return lambda events, size: tree(events, size, **settings)
 
 
-def _never(length, size, references):
-    return False
-
-
-def _longest(references, tables):
-    return max(map(len, tables.values()), default=0)
-
-
 MISTAKES = [
-    ("a conversation writes into a block that another table also holds: copy it first", _with(copies_when=_never)),
+    ("a conversation writes into a block that another table also holds: copy it first",
+     _with(copies_when=lambda length, size, references: False)),
     ("a fork copies every block; it shares them until somebody writes", _with(shares=False)),
     ("a fork copies the last block at once; only a conversation that appends to it needs a copy",
      _with(full_only=True)),
@@ -114,7 +107,8 @@ MISTAKES = [
     ("peak is the number of blocks at the end; the most at any time are asked for", _with(at_end=True)),
     ("peak counts a shared block once per table; it is one block",
      _with(counted=lambda references, tables: sum(map(len, tables.values())))),
-    ("peak is the length of the longest table; count the blocks of all conversations", _with(counted=_longest)),
+    ("peak is the length of the longest table; count the blocks of all conversations",
+     _with(counted=lambda references, tables: max(map(len, tables.values()), default=0))),
     ("a copy is (from, to), the old block first", _with(backwards=True)),
     ("the copy goes to the other conversations; the one that appends takes it", _with(original=True)),
     ("an ended conversation keeps an entry in `tables`", _with(empty=True)),
