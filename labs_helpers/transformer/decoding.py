@@ -9,6 +9,7 @@ The parts work alone as well: `KVCache` and `filled`, `DecodeStep`, `sampling.sa
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -148,10 +149,17 @@ class DecodeLoop:
         return [len(prompt) for prompt in prompts]
 
 
+@functools.cache
+def _capture_stream(device: int) -> torch.cuda.Stream:
+    """Return the stream for all captures on a device. PyTorch reuses memory, even of one pool, within a stream alone,
+    and gives each stream its own workspace for matrix products."""
+    return torch.cuda.Stream(device)
+
+
 def captured(step: Callable[[], None], put_back: Callable[[], None], pool: Any = None) -> torch.cuda.CUDAGraph:
     """Capture a step in a CUDA graph. It runs a few times before, and `put_back` undoes each of these runs. pool: of
     memory, for graphs that keep nothing in it from one to the next."""
-    stream = torch.cuda.Stream()
+    stream = _capture_stream(torch.cuda.current_device())
     stream.wait_stream(torch.cuda.current_stream())
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.stream(stream):

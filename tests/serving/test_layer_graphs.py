@@ -9,6 +9,7 @@ from labs_helpers.serving.layer_graphs import MOST, STEP, LayerGraphs, padded
 from labs_helpers.serving.paged_cache import PagedCache
 from labs_helpers.transformer.decode_operations import PLAIN
 from labs_helpers.transformer.decode_step import RowsForward
+from labs_helpers.transformer.decoding import captured
 from labs_helpers.transformer.model import Transformer
 from tests.transformer.independent import GROUPED, randomised
 
@@ -37,6 +38,14 @@ def test_pieces_compute_what_the_whole_pass_does(model, monkeypatch):
             x = forward.features(tokens, attend.positions, cache.k, cache.v, attend)
         found.append((x[:10], cache.k[:, 1:], cache.v[:, 1:]))
     torch.testing.assert_close(found[1], found[0], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_graphs_that_share_a_pool_share_its_memory():
+    large, total = torch.zeros(2**26, device="cuda"), torch.zeros(1, device="cuda")  # 256 MB
+    before, pool = torch.cuda.memory_reserved(), torch.cuda.graph_pool_handle()
+    graphs = [captured(lambda: total.copy_((large + 1).sum()), lambda: None, pool) for _ in range(8)]
+    assert len(graphs) == 8 and torch.cuda.memory_reserved() - before < 4 * large.nbytes
 
 
 def test_rows_are_padded_to_a_few_numbers():

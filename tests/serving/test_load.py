@@ -163,10 +163,10 @@ def test_the_figure_s_title_is_its_finding(rows):
     ]  # fmt: skip
     found = records.frame(made)
     fig = charts.draw_latency(found)
-    assert fig.get_suptitle() == "At 4 requests/s, static batching waits 50× longer"
+    assert fig.get_suptitle() == "At 2 requests/s, static batching waits 1.5× as long"
     assert {label for label in fig.axes[0].get_legend_handles_labels()[1]} == {
         "in-flight", "in-flight, 95th percentile", "static", "static, 95th percentile",
     }  # fmt: skip
     alone = charts.draw_latency(found[found["policy"] == "static"])
-    assert alone.get_suptitle() == "The first token waits 66.7× longer under load"
+    assert alone.get_suptitle() == "The first token waits 66.7× as long under load"
     assert charts.draw_latency(found[found["rate"] == 2.0]).empty

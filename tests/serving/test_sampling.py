@@ -63,6 +63,30 @@ def test_the_kernel_chooses_the_same_tokens(vocabulary):
     assert chosen.tolist() == [*expected.tolist(), -1]
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_the_kernel_orders_floats_of_each_size(dtype):
+    generator, rows = torch.Generator().manual_seed(7), ROWS * 12
+    logits = torch.randn(len(rows), 40, generator=generator).mul(4).round() / 4  # ties, and both zeros
+    logits[:, :2] = torch.tensor([0.0, -0.0])
+    u = torch.rand(len(rows), generator=generator)
+    top_k = torch.randint(0, 42, (len(rows),), generator=generator, dtype=torch.int32)
+    temperature, _, top_p = columns(rows)
+    given = [x.to(HERE.device) for x in (logits.to(dtype), u, temperature, top_k, top_p)]
+    chosen = torch.full((len(rows),), -1, device=HERE.device)
+    ChooseLaunch(40)(*given, chosen)
+    assert chosen.tolist() == choose(logits.to(dtype), u, temperature, top_k, top_p).tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_minus_zero_ties_with_zero(dtype):
+    logits = torch.tensor([[-0.0, 1.0, 0.0, -1.0]] * 8, dtype=dtype)
+    u = torch.arange(8) / 8
+    how = torch.ones(8), torch.full((8,), 2, dtype=torch.int32), torch.ones(8)
+    chosen = torch.full((8,), -1, device=HERE.device)
+    ChooseLaunch(4)(*(x.to(HERE.device) for x in (logits, u, *how)), chosen)
+    assert chosen.tolist() == choose(logits, u, *how).tolist() and set(chosen.tolist()) == {0, 1, 2}
+
+
 def test_a_vocabulary_that_does_not_fit():
     with pytest.raises(ValueError, match="the sampling kernel takes"):
         ChooseLaunch(MOST_TOKENS + 1)

@@ -84,7 +84,9 @@ def few_rows_config(
         return FewRowsConfig(32 if small else 64, 1, wide_k, 4, stages, 1 if dense else 2, least)
     if M <= SLICED // 2 and N <= 16 * sms and not swiglu and not small:
         # At most one program per SM, which alone has to keep enough loads in flight.
-        return FewRowsConfig(16, 4, 64, 4, 4, 1) if item_bytes < 1 else FewRowsConfig(16, 4, wide_k, 4, 5, 1)
+        if item_bytes < 1:
+            return FewRowsConfig(16, 4, 64, 4, 4, 1)
+        return FewRowsConfig(16, 4, wide_k, 4, 5 if item_bytes <= 2 else 3, 1)  # float32 would not fit everywhere
     # Enough warps for an SM's loads: two per tile of 32 outputs where there are many tiles, otherwise more warps per
     # tile, and then smaller tiles.
     block_n, warps = (32, 2) if N >= 96 * sms else (32, 4) if N >= 48 * column_bytes * sms else (16, 4)

@@ -64,14 +64,14 @@ def inverse(p, u, v):
 
 @triton.jit
 def ordered(x):
-    """Return int32 keys in the order of the floats x: negative ones have all bits but the sign flipped. Those of 16-bit
-    floats take 16 bits, so that a bisection ends after half the rounds."""
+    """Return int32 keys in the order of the floats x: the bits but the sign, negated for negative x, so that −0 equals
+    0. Those of 16-bit floats take 16 bits, so that a bisection ends after half the rounds."""
     if x.dtype.primitive_bitwidth == 16:
         bits = x.to(tl.int16, bitcast=True).to(tl.int32)
-        return bits ^ ((bits >> 31) & 0x7FFF)
+        return tl.where(bits < 0, -(bits & 0x7FFF), bits)
     else:
         bits = x.to(tl.int32, bitcast=True)
-        return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+        return tl.where(bits < 0, -(bits & 0x7FFFFFFF), bits)
 
 
 @triton.jit
