@@ -41,7 +41,7 @@ def choose_kernel(
         if top_p < 1.0:
             p = tl.where(keys >= key_of_share(keys, p, top_p), p, 0.0)
         token = inverse(p, tl.load(u_ptr + row), v)
-    tl.store(chosen_ptr + row, token.to(tl.int64))
+    tl.store(chosen_ptr + row, tl.minimum(token, V - 1).to(tl.int64))  # of NaN, the padding may be largest
 
 
 @triton.jit

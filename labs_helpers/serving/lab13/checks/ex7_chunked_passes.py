@@ -19,7 +19,7 @@ CASES = (  # title, decoding, prompts, budget
     ("budget for one token of a prompt", 5, [3], 6),
     ("decoding takes the whole budget", 8, [5], 8),
     ("finished prompts take the whole budget", 1, [2, 2, 2], 3),
-    ("no prompt", 4, [], 16),
+    ("no prompt, and decoding takes the whole budget", 4, [], 4),
 )  # fmt: skip
 LEFT, TAKE, CHUNK = "budget - decoding - len(finished)", "left -= stop - start", "chunks.append((number, start, stop))"
 MISTAKES = [

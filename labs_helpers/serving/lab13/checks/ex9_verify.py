@@ -39,6 +39,12 @@ MISTAKES = [
     ("every proposal is accepted", (REJECTED, "False")),
     ("every proposal is compared with p[0]; p[i] belongs to proposal i", ("p[i", "p[0")),
     ("proposal i is compared with p[i + 1]; p[i] is the distribution after i accepted proposals", ("p[i", "p[i + 1")),
+    ("proposal i is compared with q[i − 1]; it was drawn from q[i]", ("q[i", "q[i - 1")),
+    ("proposal i is compared with q[i − 1]; it was drawn from q[i]",
+     (REJECTED, "uniform[i] * q[i - 1, token] >= p[i, token]")),
+    ("the probabilities are those of the proposal's index, not of its token",
+     (REJECTED, "uniform[i] * q[i, i] >= p[i, i]")),
+    ("large uniform numbers accept; small ones have to", (REJECTED, "(1 - uniform[i]) * q[i, token] >= p[i, token]")),
     ("proposals after a rejected one are still looked at; they continue a text that does not exist",
      (ENDS, f"tokens.append(draw({REST}))\n            continue")),
     ("after the replacement one more token is drawn; a rejection ends the step",
@@ -61,13 +67,13 @@ def _cases():
     below, above = (lambda limit: min(limit, 1.0) - 1e-6), (lambda limit: limit + 1e-6)
     low, many = (lambda limit: 0.5 * min(limit, 1.0)), Step(5, (1, 3, 0, 2), (0.0,) * 4, seed=3)
     places = [(0, "the first"), (1, "the second"), (3, "the last")]
-    several = next(
-        s for s in (many._replace(seed=seed) for seed in range(50)) if sum(limit < 0.9 for limit in _limits(s)) > 1
-    )
+    seeds = [many._replace(seed=seed) for seed in range(200)]
+    small = ([limit for limit in _limits(step) if limit < 0.9] for step in seeds)
+    several = next(s for s, limits in zip(seeds, small, strict=True) if len(limits) > 1 and 0.6 < limits[0] < 0.8)
     yield "uniform numbers of 0 accept all proposals", several
     yield "all proposals are accepted", _near(several, [below] * 4)
     for at, name in places:
-        step = next(s for s in (many._replace(seed=seed) for seed in range(50)) if _limits(s)[at] < 0.9)
+        step = next(s for s in seeds if _limits(s)[at] < 0.9)
         yield f"{name} of 4 proposals is rejected", _near(step, [below] * at + [above] + [low] * (3 - at))
     yield "no proposals", Step(6, (), (), seed=5)
     yield "a proposal that the target never makes", Step(4, (2, 2), (0.0, 0.0), seed=6, certain=True)
