@@ -1,5 +1,7 @@
 """Test the paged attention in plain PyTorch against the one on a static cache, and the kernel against it."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from labs_helpers.attention.kernels.cached import CachedAttention
 from labs_helpers.compile.ahead_of_time import compile_all, job
 from labs_helpers.compile.launches import record_launches
 from labs_helpers.measure.machine import this_machine
+from labs_helpers.serving import paged_attention
 from labs_helpers.serving.chunks import ChunkAttention, Span, causal, rotate_and_store
 from labs_helpers.serving.paged_attention import attend_paged
 from labs_helpers.transformer.decode_plain import attend_plain
@@ -94,6 +97,27 @@ def test_the_rotating_kernel_builds_for_gpus():
         rotate_and_store(torch.zeros(2, 48 * 128).bfloat16(), *torch.zeros(2, 8, 64), at, at, k, v, True)
     for target in ("sm_80", "sm_90", "gfx942"):
         assert compile_all([job(launches[0], target)], timeout=300)[0].assembly
+
+
+@pytest.mark.skipif(not HERE.interpreted, reason="the cache is on the CPU")
+def test_positions_of_one_sequence_attend_to_each_other(monkeypatch):
+    """The kernels do as plain PyTorch, and both as a chunk."""
+    generator, H, Hkv, D, size = torch.Generator().manual_seed(0), 4, 2, 16, 4
+    table = torch.tensor([[2, 0, 3]] * 3, dtype=torch.int32)
+    lengths = torch.tensor([5, 6, 7], dtype=torch.int32)
+    qkv = torch.randn(3, (H + 2 * Hkv) * D, generator=generator)
+    cos, sin = rotary_angles(12, D, 10_000.0)
+    caches = torch.randn(2, 1, 4, Hkv, size, D, generator=generator)
+    attend, found = ChunkAttention([Span(5, 8, [2, 0])], size, qkv.device), []
+    for kernels in (False, True):
+        monkeypatch.setattr(paged_attention, "uses_kernels", lambda cache, kernels=kernels: kernels)
+        k, v = caches.clone()
+        of_rows = paged_attention.paged_attention(SimpleNamespace(k=k, v=v, size=size), table, H, together=True)
+        found.append([of_rows(qkv, cos, sin, lengths, k[0], v[0]), k[0], v[0]])
+    k, v = caches.clone()
+    found.append([attend(qkv.clone(), cos, sin, attend.positions, k[0], v[0]), k[0], v[0]])
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], rtol=1e-5, atol=1e-5)
 
 
 def test_chunks_of_a_sequence_are_the_whole_sequence():
