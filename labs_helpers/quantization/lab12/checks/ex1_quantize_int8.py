@@ -3,6 +3,7 @@
 import torch
 
 from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict.variants import variant
 from labs_helpers.quantization.lab12 import exercises
 from labs_helpers.quantization.lab12.checks.int8_mistakes import MISTAKES, PLACES
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
@@ -28,9 +29,8 @@ def weights():
 
 @exercise("12/1", "scales and rounding", points=10, minutes=15, reference=exercises.quantize_int8)
 def quantize_int8(student):
-    yield from tensor_cases(
-        student, weights(), exercises.quantize_int8, MISTAKES, ("q", "scale", "bound"), places=PLACES, forms=_forms
-    )
+    right, names = variant(exercises.quantize_int8), ("q", "scale", "bound")
+    yield from tensor_cases(student, weights(), right, MISTAKES, names, places=PLACES, forms=_forms)
 
 
 def _forms(part, found, wanted) -> str:

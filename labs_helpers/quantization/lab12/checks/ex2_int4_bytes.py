@@ -4,6 +4,7 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, describe_error
+from labs_helpers.course.verdict.variants import variant
 from labs_helpers.quantization.lab12 import exercises
 from labs_helpers.quantization.lab12.checks.int4_mistakes import MISTAKES
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
@@ -24,7 +25,7 @@ def int4_bytes(student):
         ("unpack with zero point 0", every[:2], 0, True),
         ("unpack one byte", torch.tensor([[0xF0]], dtype=torch.uint8), 8, True),
     )  # fmt: skip
-    yield from tensor_cases(student, cases, exercises.int4_bytes, MISTAKES, ("the result",), forms=_forms)
+    yield from tensor_cases(student, cases, variant(exercises.int4_bytes), MISTAKES, ("the result",), forms=_forms)
     yield _refuses_odd(student)
 
 

@@ -3,6 +3,7 @@
 import torch
 
 from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict.variants import variant
 from labs_helpers.quantization.lab12 import exercises
 from labs_helpers.quantization.lab12.checks.smooth_mistakes import MISTAKES, PLACES
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
@@ -29,7 +30,7 @@ def smooth(student):
     )
     names = ("x_smooth", "w_smooth", "s")
     settings = {"places": PLACES, "error": 1e-5, "forms": _forms, "errors": ERRORS, "advice": ADVICE}
-    yield from tensor_cases(student, cases, exercises.smooth, MISTAKES, names, **settings)
+    yield from tensor_cases(student, cases, variant(exercises.smooth), MISTAKES, names, **settings)
 
 
 def _forms(part, found, wanted) -> str:

@@ -4,6 +4,7 @@ import torch
 
 from labs_helpers.course.exercise import exercise
 from labs_helpers.course.verdict import Wrong, expect_is_number, expect_tuple
+from labs_helpers.course.verdict.variants import variant
 from labs_helpers.quantization.lab12 import exercises
 from labs_helpers.quantization.lab12.awq_layers import RATIOS, grouped, layer
 from labs_helpers.quantization.lab12.checks.awq_mistakes import MISTAKES
@@ -31,7 +32,7 @@ def awq_search(student):
 
     names = "ratio", "s", "errors"
     settings = {"error": 3e-3, "errors": ERRORS, "advice": ADVICE, "call": numbers}
-    yield from tensor_cases(student, cases, exercises.awq_search, MISTAKES, names, **settings)
+    yield from tensor_cases(student, cases, variant(exercises.awq_search), MISTAKES, names, **settings)
 
 
 def _errors(errors):

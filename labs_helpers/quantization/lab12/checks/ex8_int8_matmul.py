@@ -3,6 +3,7 @@
 import torch
 
 from labs_helpers.course.exercise import exercise
+from labs_helpers.course.verdict.variants import variant
 from labs_helpers.quantization.lab12 import exercises
 from labs_helpers.quantization.lab12.checks.tensors import tensor_cases
 from labs_helpers.quantization.lab12.checks.w8a8_mistakes import MISTAKES, PLACES
@@ -23,7 +24,7 @@ def int8_matmul(student):
         ("K = 163,840, sums that grow beyond 2²⁴", *_growing(), torch.tensor([0.1, 1.0, 3.0])),
     )
     settings = {"places": PLACES, "forms": _forms, "errors": ERRORS}
-    yield from tensor_cases(student, cases, exercises.int8_matmul, MISTAKES, ("y",), **settings)
+    yield from tensor_cases(student, cases, variant(exercises.int8_matmul), MISTAKES, ("y",), **settings)
 
 
 ERRORS = (
