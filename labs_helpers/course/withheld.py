@@ -30,7 +30,7 @@ class Withheld:
     """A function that raises StillOpen when it is called, or launched as a kernel.
 
     recorded: for a missing reference, the results that a check asks for, by the `key` of the arguments; these calls
-    return the recorded result. packed: the text of a missing reference whose check makes mistakes of it.
+    return the recorded result. packed: the text of a missing reference that its check runs, or makes mistakes of.
     """
 
     def __init__(self, exercise: str, name: str, recorded: Mapping[str, Any] | None = None, packed: str = ""):

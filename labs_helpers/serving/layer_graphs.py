@@ -18,7 +18,8 @@ from labs_helpers.serving.paged_cache import PagedCache
 from labs_helpers.transformer.decode_step import RowsForward
 from labs_helpers.transformer.decoding import captured
 
-STEP, MOST = 128, 1024  # numbers of rows are multiples of STEP up to MOST; beyond, launching is the smaller part
+# Passes of up to MOST rows compute a multiple of STEP. In larger ones, launching takes the smaller part of the time.
+STEP, MOST = 128, 1024
 
 
 def padded(rows: int) -> int:

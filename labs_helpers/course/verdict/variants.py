@@ -32,7 +32,10 @@ def replaced(text: str, *changes: tuple[str, str]) -> str:
 
 @cache
 def variant(reference: Callable, *changes: tuple[str, str]) -> Callable:
-    """Return the function that the reference's file defines after the changes; without any, the reference itself."""
+    """Return the function that the reference's file defines after the changes; without any, it does as the reference.
+
+    ValueError for a change whose old text is not in the file.
+    """
     name = plain(reference).__name__
     if isinstance(reference, Withheld):
         text = reference.text

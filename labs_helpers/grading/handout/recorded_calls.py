@@ -25,7 +25,7 @@ from labs_helpers.labs import ROOT, Lab, lab
 from labs_helpers.launch.process import run
 from labs_helpers.measure.machine import prepare_triton
 
-# `reference=exercises.f` names a reference without calling it, and the hand-out keeps the text of those in `variants`.
+# `reference=exercises.f` names a reference without calling it, and the hand-out keeps the text of those in `variant`.
 ASKED = re.compile(r"(?<!reference=)(?<!variant\()(?<!variants\()\bexercises\.[a-z]")
 
 

@@ -21,7 +21,7 @@ from math import inf, nan  # noqa: F401
 from labs_helpers.course.withheld import Withheld
 
 RECORDED = {{{recorded}}}  # what it returned where a check asks it
-PACKED = {packed!r}  # its text, if its check makes mistakes of it
+PACKED = {packed!r}  # its text, if its check runs it, or makes mistakes of it
 {names} = Withheld("{id}", "{name}", RECORDED, PACKED)
 '''
 

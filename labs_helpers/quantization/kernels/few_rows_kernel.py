@@ -125,8 +125,7 @@ def few_rows_kernel(
 ):  # fmt: skip
     """Program parts · i + j adds part j of K to tile i. x: (M, K); w and up: (N, row), of which a block reads
     SLICES · BLOCK_K columns, which for int4 are twice as many inputs; part: parts · (1 + SWIGLU) tiles per tile; count:
-    one number per tile, 0 before and after a launch. ROWS ≥ M. EVEN: blocks end with K. PTX: the GPU is
-    NVIDIA's."""
+    one number per tile, 0 before and after a launch. ROWS ≥ M. EVEN: blocks end with K. PTX: for NVIDIA's GPUs."""
     tile, part = tl.program_id(0) // parts, tl.program_id(0) % parts
     n, m = tile * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_M)
     acc = tl.zeros((BLOCK_N, BLOCK_M) if SLICES == 1 else (SLICES, BLOCK_N, BLOCK_M), tl.float32)
